@@ -1,0 +1,277 @@
+// The native part of the Python package: compile, load, run. No logic that C++ lacks; conversions of
+// arrays that are not plain live in __init__.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <new>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "driver/compile.h"
+#include "driver/report.h"
+#include "driver/run.h"
+#include "om/writer.h"
+#include "runtime/model.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+struct PyGeError {
+  ge::Error error;
+};
+
+template <class T>
+T unwrap(ge::Result<T> r) {
+  if (!r.ok()) throw PyGeError{std::move(r).take_error()};
+  return *std::move(r);
+}
+void unwrap(ge::Status s) {
+  if (!s.ok()) throw PyGeError{std::move(s).take()};
+}
+
+// Raises ge.Error(message, code, node, cause, fix, context).
+void translate(const std::exception_ptr& p, void*) {
+  try {
+    std::rethrow_exception(p);
+  } catch (const PyGeError& e) {
+    try {
+      nb::object type = nb::module_::import_("ge._error").attr("Error");
+      nb::object made = type(e.error.message, e.error.code, e.error.node, e.error.cause, e.error.fix, e.error.context);
+      PyErr_SetObject(type.ptr(), made.ptr());
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
+  }
+}
+
+ge::Options options_from(const std::map<std::string, std::string>& given) {
+  ge::Options o;
+  for (auto& [name, value] : given) unwrap(ge::set_option(o, name, value));
+  return o;
+}
+
+class PyModel {
+ public:
+  explicit PyModel(std::shared_ptr<ge::runtime::Model> m) : model(std::move(m)) {}
+  std::shared_ptr<ge::runtime::Model> model;
+
+  // arrays: C-contiguous, of the model's types (16-bit floats without a numpy type as uint16).
+  nb::list run(const nb::list& arrays) {
+    auto& p = model->program();
+    size_t n = arrays.size();
+    if (n != p.inputs.size())
+      throw PyGeError{ge::error(ge::code::kInputMismatch, ge::format("The model takes {} inputs, got {}.", p.inputs.size(), n))};
+    std::vector<std::vector<int64_t>> dims(n);
+    std::vector<const void*> in(n);
+    std::vector<nb::ndarray<nb::ro>> held;
+    held.reserve(n);
+    for (size_t i = 0; i < n; ++i) {
+      auto a = nb::cast<nb::ndarray<nb::ro>>(arrays[i]);
+      for (size_t k = 0; k < a.ndim(); ++k) dims[i].push_back(static_cast<int64_t>(a.shape(k)));
+      in[i] = a.data();
+      held.push_back(std::move(a));
+    }
+    std::shared_ptr<const ge::runtime::Binding> binding;
+    std::vector<std::byte*> out;
+    ge::Status status;
+    {
+      nb::gil_scoped_release release;
+      auto b = model->bind(dims);
+      if (!b.ok()) status = std::move(b).take_error();
+      else {
+        binding = *b;
+        for (size_t i = 0; i < p.outputs.size(); ++i) {
+          int64_t bytes = ge::size_of(static_cast<ge::DType>(p.outputs[i]->dtype));
+          for (int64_t d : binding->output_dims[i]) bytes *= d;
+          out.push_back(static_cast<std::byte*>(::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t(64))));
+        }
+        std::vector<void*> addresses(out.begin(), out.end());
+        status = model->run(binding, in, addresses);
+      }
+    }
+    nb::list result;
+    for (size_t i = 0; i < out.size(); ++i) {
+      nb::capsule owner(out[i], [](void* q) noexcept { ::operator delete(q, std::align_val_t(64)); });
+      if (!status.ok()) continue;
+      std::vector<size_t> shape(binding->output_dims[i].begin(), binding->output_dims[i].end());
+      auto type = static_cast<ge::DType>(p.outputs[i]->dtype);
+      result.append(nb::cast(nb::ndarray<nb::numpy>(out[i], shape.size(), shape.data(), owner, nullptr, dlpack_type(type))));
+    }
+    unwrap(std::move(status));
+    return result;
+  }
+
+  // The storage type that numpy itself has; __init__.py views it as the true one.
+  static nb::dlpack::dtype dlpack_type(ge::DType t) {
+    using ge::DType;
+    auto bits = static_cast<uint8_t>(ge::size_of(t) * 8);
+    auto of = [&](nb::dlpack::dtype_code c) { return nb::dlpack::dtype{static_cast<uint8_t>(c), bits, 1}; };
+    if (t == DType::f32 || t == DType::f64 || t == DType::f16) return of(nb::dlpack::dtype_code::Float);
+    if (t == DType::c64 || t == DType::c128) return of(nb::dlpack::dtype_code::Complex);
+    if (t == DType::boolean) return of(nb::dlpack::dtype_code::Bool);
+    if (ge::is_integer(t) && ge::is_signed(t)) return of(nb::dlpack::dtype_code::Int);
+    return of(nb::dlpack::dtype_code::UInt);
+  }
+
+  nb::list ports(bool inputs) const {
+    auto& p = model->program();
+    nb::list out;
+    for (auto& port : inputs ? p.inputs : p.outputs) {
+      nb::list dims;
+      for (auto& d : ge::port_dims(p, *port)) {
+        bool number = !d.empty() && d.find_first_not_of("0123456789") == std::string::npos;
+        if (number) dims.append(std::stoll(d));
+        else dims.append(d);
+      }
+      out.append(nb::make_tuple(port->name, std::string(ge::name(static_cast<ge::DType>(port->dtype))), nb::tuple(dims)));
+    }
+    return out;
+  }
+
+  nb::dict memory() const {
+    auto m = model->memory();
+    nb::dict d;
+    d["weights"] = m.weights;
+    d["arena"] = m.arena;
+    d["state"] = m.state;
+    d["pool"] = m.pool;
+    d["contexts"] = m.contexts;
+    return d;
+  }
+
+  // The arena for these input shapes: bytes, bound, proved, threads.
+  nb::dict plan(const std::vector<std::vector<int64_t>>& dims) {
+    auto b = unwrap(model->bind(dims));
+    nb::dict d;
+    d["arena"] = b->arena;
+    d["lower_bound"] = b->lower_bound;
+    d["proved"] = b->proved;
+    d["threads"] = b->threads;
+    return d;
+  }
+
+  // (task, kernel, start us, duration us) of one run on seeded inputs or the given arrays.
+  nb::list profile(const nb::list& arrays) {
+    std::vector<std::vector<int64_t>> dims;
+    std::vector<const void*> in;
+    std::vector<nb::ndarray<nb::ro>> held;
+    for (nb::handle h : arrays) {
+      auto a = nb::cast<nb::ndarray<nb::ro>>(h);
+      auto& d = dims.emplace_back();
+      for (size_t k = 0; k < a.ndim(); ++k) d.push_back(static_cast<int64_t>(a.shape(k)));
+      in.push_back(a.data());
+      held.push_back(std::move(a));
+    }
+    auto b = unwrap(model->bind(dims));
+    auto& p = model->program();
+    std::vector<ge::Tensor> outs;
+    std::vector<void*> out;
+    for (size_t i = 0; i < p.outputs.size(); ++i) {
+      outs.emplace_back(static_cast<ge::DType>(p.outputs[i]->dtype), b->output_dims[i]);
+      out.push_back(outs.back().mutable_data());
+    }
+    ge::runtime::Profile profile;
+    unwrap(model->run(b, in, out, &profile));
+    nb::list result;
+    for (auto& e : profile.entries) {
+      auto& t = *p.tasks[static_cast<size_t>(e.task)];
+      result.append(nb::make_tuple(t.name, b->tasks[static_cast<size_t>(e.task)].kernel->name.data(), e.start_us, e.us));
+    }
+    return result;
+  }
+};
+
+struct PyPackage {
+  std::shared_ptr<ge::Compiled> compiled;
+};
+
+}  // namespace
+
+NB_MODULE(_ge, m) {
+  nb::register_exception_translator(translate);
+  nb::set_leak_warnings(false);
+  m.attr("__version__") = GE_VERSION;
+
+  nb::class_<PyPackage>(m, "Package")
+      .def("save", [](PyPackage& p, const std::string& path) {
+        nb::gil_scoped_release release;
+        unwrap(ge::om::write(p.compiled->package, path));
+      })
+      .def("to_bytes", [](PyPackage& p) {
+        auto b = ge::om::to_bytes(p.compiled->package);
+        return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
+      })
+      .def("notes", [](PyPackage& p) { return p.compiled->package.notes; })
+      .def("milliseconds", [](PyPackage& p) { return p.compiled->milliseconds; });
+
+  nb::class_<PyModel>(m, "Model")
+      .def("run", &PyModel::run)
+      .def("inputs", [](PyModel& p) { return p.ports(true); })
+      .def("outputs", [](PyModel& p) { return p.ports(false); })
+      .def("memory", &PyModel::memory)
+      .def("plan", &PyModel::plan)
+      .def("profile", &PyModel::profile)
+      .def("trim", [](PyModel& p) { p.model->trim(); })
+      .def("threads", [](PyModel& p) { return p.model->threads(); })
+      .def("notes", [](PyModel& p) { return p.model->package().notes; })
+      .def("explain", [](PyModel& p) { return ge::explain_text(p.model->package()); })
+      .def("inspect", [](PyModel& p, bool tasks) { return ge::inspect_text(p.model->package(), tasks); })
+      .def("save", [](PyModel& p, const std::string& path) {
+        nb::gil_scoped_release release;
+        unwrap(ge::om::write(p.model->package(), path));
+      })
+      .def("to_bytes", [](PyModel& p) {
+        auto b = ge::om::to_bytes(p.model->package());
+        return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
+      });
+
+  m.def("compile_file", [](const std::string& path, const std::map<std::string, std::string>& options) {
+    ge::Options o = options_from(options);
+    nb::gil_scoped_release release;
+    return PyPackage{std::make_shared<ge::Compiled>(unwrap(ge::compile_file(path, o)))};
+  });
+  m.def("compile_bytes", [](const nb::bytes& data, const std::map<std::string, std::string>& options) {
+    ge::Options o = options_from(options);
+    std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
+    nb::gil_scoped_release release;
+    return PyPackage{std::make_shared<ge::Compiled>(unwrap(ge::compile_bytes(bytes, o)))};
+  });
+  m.def("model_of", [](const PyPackage& p, int threads) {
+    // The bytes of the file and the package in memory open alike: a round trip keeps one path.
+    ge::runtime::LoadOptions o;
+    o.threads = threads;
+    nb::gil_scoped_release release;
+    auto bytes = ge::om::to_bytes(p.compiled->package);
+    return PyModel(unwrap(ge::runtime::Model::open(bytes, o)));
+  });
+  m.def("load_file", [](const std::string& path, int threads, bool check_all, bool huge) {
+    ge::runtime::LoadOptions o{threads, check_all, huge};
+    nb::gil_scoped_release release;
+    return PyModel(unwrap(ge::runtime::Model::open(path, o)));
+  });
+  m.def("load_bytes", [](const nb::bytes& data, int threads, bool check_all, bool huge) {
+    ge::runtime::LoadOptions o{threads, check_all, huge};
+    std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
+    nb::gil_scoped_release release;
+    return PyModel(unwrap(ge::runtime::Model::open(bytes, o)));
+  });
+  // level 0..4 (4: none). The sink is called without the GIL held by the caller; it takes it.
+  m.def("set_log", [](nb::object sink, int level) {
+    if (sink.is_none()) return ge::set_log_sink({}, ge::LogLevel::none);
+    auto held = std::shared_ptr<nb::object>(new nb::object(std::move(sink)), [](nb::object* o) {
+      if (!Py_IsInitialized()) return;
+      nb::gil_scoped_acquire acquire;
+      delete o;
+    });
+    ge::set_log_sink([held](ge::LogLevel l, const std::string& line) {
+      nb::gil_scoped_acquire acquire;
+      (*held)(static_cast<int>(l), line);
+    }, static_cast<ge::LogLevel>(level));
+  });
+  m.def("rules", [] { return ge::rule_names(); });
+}

@@ -1,0 +1,38 @@
+// Files: a read-only mapping, and writing aside followed by a rename so that no partial file is left.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ge {
+
+class MappedFile {
+ public:
+  // Maps a regular file read-only; an empty file gives an empty span.
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  // Takes the descriptor over, also when it fails; the path is for messages.
+  static Result<std::shared_ptr<const MappedFile>> from_descriptor(int fd, const std::string& path);
+  // Owns a copy of the bytes, for callers that hold a model in memory (64-byte aligned).
+  static std::shared_ptr<const MappedFile> from_bytes(std::span<const std::byte> bytes);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile() = default;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  bool mapped_ = false;
+};
+
+// Writes the parts one after another to a temporary file beside path, then renames it.
+Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
+Status write_file(const std::string& path, std::string_view text);
+
+}  // namespace ge

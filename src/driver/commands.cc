@@ -1,0 +1,176 @@
+#include "driver/commands.h"
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "driver/compile.h"
+#include "driver/report.h"
+#include "driver/run.h"
+#include "driver/tensor_io.h"
+#include "import/onnx.h"
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "om/writer.h"
+
+namespace ge {
+namespace {
+
+Result<Options> options_of(const CompileCommand& c) {
+  Options o;
+  for (auto& [name, value] : c.options) GE_RETURN_IF_ERROR(set_option(o, name, value));
+  std::vector<std::string> words = {"ge compile", std::filesystem::path(c.model).filename().string()};
+  for (auto& [name, value] : c.options) words.push_back(format("--{}={}", name, value));
+  o.command = join(words, " ");
+  return o;
+}
+
+Result<ir::Graph> read_graph(const std::string& path) {
+  if (!path.ends_with(".ir")) return import_onnx_file(path);
+  GE_TRY(auto file, MappedFile::open(path));
+  return ir::parse(std::string_view(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
+}
+
+Result<Compiled> compile_model(const CompileCommand& c) {
+  GE_TRY(Options o, options_of(c));
+  if (!c.model.ends_with(".ir")) return compile_file(c.model, o);
+  GE_TRY(auto g, read_graph(c.model));
+  return compile_graph(std::move(g), o);
+}
+
+Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand& c) {
+  std::map<std::string, int64_t> sizes;
+  for (auto& s : c.sizes) {
+    size_t equals = s.find('=');
+    if (equals == std::string::npos) return error(code::kInvalidValue, format("--size {} is not NAME=NUMBER.", s));
+    sizes[s.substr(0, equals)] = std::atoll(s.c_str() + equals + 1);
+  }
+  std::map<std::string, Tensor> given;
+  for (auto& text : c.inputs) {
+    size_t equals = text.rfind('=');
+    std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
+    GE_TRY(auto tensors, read_tensors(equals == std::string::npos ? text : text.substr(equals + 1)));
+    for (auto& t : tensors) given[!name.empty() ? name : t.name] = std::move(t.tensor);
+  }
+  auto& ports = m.program().inputs;
+  if (given.size() == 1 && given.count("") && ports.size() == 1) {
+    given[ports[0]->name] = std::move(given[""]);
+    given.erase("");
+  }
+  GE_TRY(auto inputs, seeded_inputs(m, sizes, 4, c.seed));
+  for (auto& [name, tensor] : given) {
+    std::vector<std::string> names;
+    bool found = false;
+    for (size_t i = 0; i < ports.size(); ++i) {
+      names.push_back(ports[i]->name);
+      if (ports[i]->name == name) inputs[i] = std::move(tensor), found = true;
+    }
+    if (!found) {
+      std::string near = nearest(name, names);
+      return error(code::kUnknownName, format("--input names '{}', which the model does not have.", name), format("its inputs are {}", join(names, ", ")),
+                   near.empty() ? "" : format("did you mean '{}'?", near));
+    }
+  }
+  return inputs;
+}
+
+std::string file_name(std::string name) {
+  for (char& c : name)
+    if (c == '/' || c == '\\' || c == '\0') c = '_';
+  return name;
+}
+
+}  // namespace
+
+Result<std::string> compile_command(const CompileCommand& c) {
+  GE_TRY(auto done, compile_model(c));
+  std::string path = c.output;
+  if (path.empty()) path = std::filesystem::path(c.model).replace_extension(".om").string();
+  GE_RETURN_IF_ERROR(om::write(done.package, path));
+  return format("{}: {} tasks, {} of weights, {} fused groups, {:.0f} ms\n", path, done.package.model.programs[0]->tasks.size(),
+                bytes_text(static_cast<double>(done.package.weights.size())), done.trace.all_fused().size(), done.milliseconds);
+}
+
+Result<std::string> run_command(const RunCommand& c) {
+  GE_TRY(auto m, runtime::Model::open(c.om, {c.threads, false, false}));
+  GE_TRY(auto inputs, inputs_of(*m, c));
+  GE_TRY(auto outputs, run(*m, inputs));
+  std::string out;
+  if (!c.output.empty()) {
+    std::error_code e;
+    std::filesystem::create_directories(c.output, e);
+    if (e) return error(code::kWrite, format("Folder {} cannot be made: {}.", c.output, e.message()));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto& t = outputs[i];
+    double low = 0, high = 0, sum = 0;
+    for (int64_t k = 0; k < t.count(); ++k) {
+      double v = t.at(k);
+      low = k ? std::min(low, v) : v;
+      high = k ? std::max(high, v) : v;
+      sum += v;
+    }
+    auto& name_text = m->program().outputs[i]->name;
+    std::vector<std::string> dims;
+    for (auto d : t.dims()) dims.push_back(format("{}", d));
+    out += format("{} {}[{}] min {:g} max {:g} mean {:g}\n", name_text, name(t.dtype()), join(dims, ","), low, high, t.count() ? sum / static_cast<double>(t.count()) : 0);
+    if (!c.output.empty()) GE_RETURN_IF_ERROR(write_npy((std::filesystem::path(c.output) / (file_name(name_text) + ".npy")).string(), t));
+  }
+  return out;
+}
+
+Result<std::string> explain_command(const CompileCommand& c, bool json) {
+  if (c.model.ends_with(".om")) {
+    GE_TRY(auto m, runtime::Model::open(c.model));
+    return json ? m->package().notes + "\n" : explain_text(m->package());
+  }
+  GE_TRY(auto done, compile_model(c));
+  return json ? done.package.notes + "\n" : explain_text(done.package);
+}
+
+Result<std::string> inspect_command(const std::string& om, bool tasks, bool check_weights) {
+  GE_TRY(auto m, runtime::Model::open(om, {0, check_weights, false}));
+  return inspect_text(m->package(), tasks) + (check_weights ? "checksums of the weights: right\n" : "");
+}
+
+Result<std::string> dump_command(const CompileCommand& c, bool imported) {
+  GE_TRY(auto g, read_graph(c.model));
+  GE_TRY(Options o, options_of(c));
+  if (imported) o.reference = true;
+  GE_TRY(auto done, optimize_graph(std::move(g), o));
+  return ir::print(done.graph);
+}
+
+Result<std::string> bench_command(const BenchCommand& c) {
+  auto start = std::chrono::steady_clock::now();
+  GE_TRY(auto m, runtime::Model::open(c.run.om, {c.run.threads, false, false}));
+  double open_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  GE_TRY(auto inputs, inputs_of(*m, c.run));
+  GE_TRY(auto r, bench(*m, inputs, c.warmup, c.iterations, c.seconds));
+  std::vector<std::vector<int64_t>> dims;
+  for (auto& t : inputs) dims.push_back(t.dims());
+  GE_TRY(auto b, m->bind(dims));
+  if (c.json) {
+    nlohmann::ordered_json j = {{"threads", m->threads()}, {"open_ms", open_ms}, {"first_ms", r.first_ms}, {"mean_ms", r.mean_ms}, {"min_ms", r.min_ms},
+                                {"p50_ms", r.p50_ms}, {"p90_ms", r.p90_ms}, {"p99_ms", r.p99_ms}, {"max_ms", r.max_ms}, {"runs", r.runs},
+                                {"arena", b->arena}, {"lower_bound", b->lower_bound}};
+    return j.dump() + "\n";
+  }
+  std::string out = format("threads {}\nopen  {:.3f} ms\nfirst {:.3f} ms\nsteady, {} runs: mean {:.3f} min {:.3f} p50 {:.3f} p90 {:.3f} p99 {:.3f} max {:.3f} ms\n"
+                           "arena {} (lower bound {}, scratch for {} threads included)\n",
+                           m->threads(), open_ms, r.first_ms, r.runs, r.mean_ms, r.min_ms, r.p50_ms, r.p90_ms, r.p99_ms, r.max_ms,
+                           bytes_text(static_cast<double>(b->arena)), bytes_text(static_cast<double>(b->lower_bound)), b->threads);
+  if (!c.profile) return out;
+  runtime::Profile profile;
+  GE_TRY(auto ignored, run(*m, inputs, &profile));
+  double total = 0;
+  for (auto& e : profile.entries) total += e.us;
+  for (auto& e : profile.entries) {
+    auto& t = b->tasks[static_cast<size_t>(e.task)];
+    out += format("{:10.1f} us {:5.1f} %  {:<18} {:3} chunks  {}\n", e.us, 100 * e.us / total, t.kernel->name, t.work.chunks, m->program().tasks[static_cast<size_t>(e.task)]->name);
+  }
+  return out;
+}
+
+}  // namespace ge

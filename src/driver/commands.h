@@ -1,0 +1,37 @@
+// The commands of `ge`: each takes parsed arguments and returns what is to be printed.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "driver/options.h"
+
+namespace ge {
+
+struct CompileCommand {
+  std::string model, output;
+  std::vector<std::pair<std::string, std::string>> options;
+};
+struct RunCommand {
+  std::string om, output;
+  std::vector<std::string> inputs, sizes;
+  int threads = 0;
+  uint64_t seed = 1;
+};
+struct BenchCommand {
+  RunCommand run;
+  int warmup = 3, iterations = 10;
+  double seconds = 1;
+  bool json = false, profile = false;
+};
+
+Result<std::string> compile_command(const CompileCommand& c);
+Result<std::string> run_command(const RunCommand& c);
+Result<std::string> explain_command(const CompileCommand& c, bool json);
+Result<std::string> inspect_command(const std::string& om, bool tasks, bool check_weights);
+Result<std::string> dump_command(const CompileCommand& c, bool imported);
+Result<std::string> bench_command(const BenchCommand& c);
+
+}  // namespace ge

@@ -1,0 +1,32 @@
+// compile(): the whole compiler. A model in, a Package and a report out.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "driver/options.h"
+#include "ir/graph.h"
+#include "om/program.h"
+#include "passes/trace.h"
+
+namespace ge {
+
+struct Compiled {
+  om::Package package;
+  ir::Graph graph;                 // as it was lowered, for dumps
+  passes::Trace trace;
+  double milliseconds = 0;
+};
+
+// An ONNX file by path, or in memory (external data are then refused).
+Result<Compiled> compile_file(const std::string& path, const Options& options);
+Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& options);
+Result<Compiled> compile_graph(ir::Graph graph, const Options& options);
+// The same through the passes only, for `ge dump` and `ge explain`.
+Result<Compiled> optimize_graph(ir::Graph graph, const Options& options);
+
+// The names that --disable_fusion takes, sorted.
+std::vector<std::string> rule_names();
+
+}  // namespace ge

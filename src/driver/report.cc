@@ -1,0 +1,115 @@
+#include "driver/report.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "tensor/dtype.h"
+
+namespace ge {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string expression(const om::ProgramT& p, int32_t index, int depth = 0) {
+  if (index < 0 || static_cast<size_t>(index) >= p.exprs.size() || depth > 20) return "?";
+  const om::Expr& e = p.exprs[static_cast<size_t>(index)];
+  auto sub = [&](int32_t i) { return expression(p, i, depth + 1); };
+  switch (e.op()) {
+    case om::ExprOp::constant: return format("{}", e.imm());
+    case om::ExprOp::symbol: return p.symbols[static_cast<size_t>(e.imm())]->name;
+    case om::ExprOp::add: return format("{} + {}", sub(e.a()), sub(e.b()));
+    case om::ExprOp::mul: return format("{}*{}", sub(e.a()), sub(e.b()));
+    default: {
+      std::string s = format("{}({}, {}", om::EnumNameExprOp(e.op()), sub(e.a()), sub(e.b()));
+      return e.op() == om::ExprOp::select ? s + ", " + sub(e.c()) + ")" : s + ")";
+    }
+  }
+}
+
+// "a, b, c and 5 more".
+std::string some(const Json& names, size_t most) {
+  std::vector<std::string> shown;
+  for (auto& n : names)
+    if (shown.size() < most) shown.push_back(n.get<std::string>());
+  std::string s = join(shown, ", ");
+  return names.size() > most ? s + format(" and {} more", names.size() - most) : s;
+}
+
+}  // namespace
+
+std::vector<std::string> port_dims(const om::ProgramT& p, const om::PortT& port) {
+  std::vector<std::string> out;
+  for (int32_t e : port.dims) out.push_back(expression(p, e));
+  return out;
+}
+
+std::string port_text(const om::ProgramT& p, const om::PortT& port) {
+  return format("{} {}[{}]", port.name, name(static_cast<DType>(port.dtype)), join(port_dims(p, port), ","));
+}
+
+std::string explain_text(const om::Package& package) {
+  Json r = Json::parse(package.notes, nullptr, false);
+  if (r.is_discarded() || !r.contains("fused")) return "no report\n";
+  std::string out;
+  std::map<std::string, int> count;
+  size_t operators = 0;
+  for (auto& f : r["fused"]) {
+    ++count[f["rule"].get<std::string>()];
+    operators += f["origins"].size();
+  }
+  out += format("fused groups: {} ({} operators)\n", r["fused"].size(), operators);
+  for (auto& [rule, n] : count) out += format("  {:<20} {}\n", rule, n);
+  for (auto& f : r["fused"]) out += format("  {} -> {}: {}\n", f["rule"].get<std::string>(), f["node"].get<std::string>(), some(f["origins"], 8));
+  out += format("near misses: {}\n", r["near_misses"].size());
+  for (auto& m : r["near_misses"]) {
+    out += format("  {} at {} ({} of {} nodes): {}", m["rule"].get<std::string>(), m["anchor"].get<std::string>(), m["matched"].get<int>(), m["of"].get<int>(), m["why"].get<std::string>());
+    if (!m["blocker"].get<std::string>().empty()) out += format(" [blocked by {}]", m["blocker"].get<std::string>());
+    if (!m["help"].get<std::string>().empty()) out += format("; {}", m["help"].get<std::string>());
+    out += "\n";
+  }
+  if (!r["switched_off"].empty()) out += format("switched off: {}\n", some(r["switched_off"], 100));
+  if (!r["reference_ops"].empty()) out += format("on reference kernels: {}\n", some(r["reference_ops"], 100));
+  return out;
+}
+
+std::string inspect_text(const om::Package& package, bool tasks) {
+  auto& model = package.model;
+  auto& p = *model.programs[static_cast<size_t>(model.entries[0]->program)];
+  std::string out = format("model: {}\nproducer: {}\n", model.name, model.producer);
+  if (!model.command.empty()) out += format("command: {}\n", model.command);
+  if (!model.source_hash.empty()) out += format("source sha256: {}\n", model.source_hash);
+  for (auto& port : p.inputs) out += format("input: {}\n", port_text(p, *port));
+  for (auto& port : p.outputs) out += format("output: {}\n", port_text(p, *port));
+  out += format("tasks: {}\nweights: {}\n", p.tasks.size(), bytes_text(static_cast<double>(package.weights.size())));
+  Json r = Json::parse(package.notes, nullptr, false);
+  if (!r.is_discarded() && r.contains("memory") && r["memory"].contains("arena"))
+    out += format("arena: {} for {} thread, lower bound {}{}\n", bytes_text(r["memory"]["arena"].get<double>()), r["memory"]["threads"].get<int>(),
+                  bytes_text(r["memory"]["lower_bound"].get<double>()), r["memory"]["proved"].get<bool>() ? " (proved: no smaller one exists)" : "");
+  if (!tasks) return out;
+  static constexpr const char* kUnits[] = {"cube", "vector", "host"};
+  for (size_t i = 0; i < p.tasks.size(); ++i) {
+    auto& t = *p.tasks[i];
+    auto& call = *t.alternatives[0];
+    auto views = [&](auto& list) {
+      std::vector<std::string> parts;
+      for (auto& v : list) {
+        if (v->buffer < 0) {
+          parts.push_back("-");
+          continue;
+        }
+        std::vector<std::string> dims;
+        for (int32_t e : v->dims) dims.push_back(expression(p, e));
+        auto& b = *p.buffers[static_cast<size_t>(v->buffer)];
+        parts.push_back(format("{}{} {}[{}]", om::EnumNameBufferKind(b.kind)[0], v->buffer, name(static_cast<DType>(v->dtype)), join(dims, ",")));
+      }
+      return join(parts, ", ");
+    };
+    out += format("{:4} {:6} {:<18} {} ({}) -> {}\n", i, kUnits[std::min<int>(t.unit, 2)], model.kernels[static_cast<size_t>(call.kernel)], t.name, views(call.ins), views(call.outs));
+  }
+  return out;
+}
+
+}  // namespace ge

@@ -1,0 +1,20 @@
+// Reports as people read them: what was fused and what was not, memory, signature.
+#pragma once
+
+#include <string>
+
+#include "om/program.h"
+#include "runtime/model.h"
+
+namespace ge {
+
+// `ge explain`: fused groups, near misses, switched-off rules, regions no rule may enter.
+std::string explain_text(const om::Package& p);
+// `ge inspect`: header, signature, memory, tasks.
+std::string inspect_text(const om::Package& p, bool tasks);
+// "f32[batch,3,224,224]".
+std::string port_text(const om::ProgramT& p, const om::PortT& port);
+// The shape of a port as text parts: numbers, or symbols and expressions.
+std::vector<std::string> port_dims(const om::ProgramT& p, const om::PortT& port);
+
+}  // namespace ge

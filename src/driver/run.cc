@@ -1,0 +1,134 @@
+#include "driver/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "base/text.h"
+#include "tensor/half.h"
+
+namespace ge {
+namespace {
+
+// SplitMix64.
+struct Random {
+  uint64_t s;
+  uint64_t next() {
+    uint64_t z = (s += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  double normal() {
+    double r = std::sqrt(-2 * std::log(1 - uniform()));
+    return r * std::cos(2 * M_PI * uniform());
+  }
+};
+
+void fill(Tensor& t, Random& random) {
+  for (int64_t i = 0; i < t.count(); ++i) {
+    switch (t.dtype()) {
+      case DType::f32: t.as<float>()[i] = static_cast<float>(random.normal()); break;
+      case DType::f64: t.as<double>()[i] = random.normal(); break;
+      case DType::f16: t.as<uint16_t>()[i] = f32_to_f16(static_cast<float>(random.normal())); break;
+      case DType::bf16: t.as<uint16_t>()[i] = f32_to_bf16(static_cast<float>(random.normal())); break;
+      case DType::boolean: t.as<uint8_t>()[i] = random.next() & 1; break;
+      case DType::i64: case DType::u64: t.as<int64_t>()[i] = static_cast<int64_t>(random.next() % 8); break;
+      case DType::i32: case DType::u32: t.as<int32_t>()[i] = static_cast<int32_t>(random.next() % 8); break;
+      case DType::i16: case DType::u16: t.as<int16_t>()[i] = static_cast<int16_t>(random.next() % 8); break;
+      default: std::memset(t.mutable_data() + i * size_of(t.dtype()), static_cast<int>(random.next() % 8), static_cast<size_t>(size_of(t.dtype())));
+    }
+  }
+}
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> run(runtime::Model& model, const std::vector<Tensor>& inputs, runtime::Profile* profile) {
+  auto& program = model.program();
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<const void*> in;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i < program.inputs.size() && static_cast<DType>(program.inputs[i]->dtype) != inputs[i].dtype())
+      return error(code::kInputMismatch, format("Input '{}' is {}, the model takes {}.", program.inputs[i]->name, name(inputs[i].dtype()), name(static_cast<DType>(program.inputs[i]->dtype))),
+                   "", "convert the input");
+    dims.push_back(inputs[i].dims());
+    in.push_back(inputs[i].data());
+  }
+  GE_TRY(auto binding, model.bind(dims));
+  std::vector<Tensor> outputs;
+  std::vector<void*> out;
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    outputs.emplace_back(static_cast<DType>(program.outputs[i]->dtype), binding->output_dims[i]);
+    out.push_back(outputs.back().mutable_data());
+  }
+  GE_RETURN_IF_ERROR(model.run(binding, in, out, profile));
+  return outputs;
+}
+
+Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std::map<std::string, int64_t>& sizes, int64_t otherwise, uint64_t seed) {
+  auto& p = model.program();
+  std::vector<Tensor> out;
+  Random random{seed};
+  for (auto& port : p.inputs) {
+    std::vector<int64_t> dims;
+    for (int32_t e : port->dims) {
+      const om::Expr& x = p.exprs[static_cast<size_t>(e)];
+      if (x.op() == om::ExprOp::constant) {
+        dims.push_back(x.imm());
+        continue;
+      }
+      auto& s = *p.symbols[static_cast<size_t>(x.imm())];
+      auto it = sizes.find(s.name);
+      dims.push_back(it != sizes.end() ? it->second : std::clamp(otherwise, s.min, s.max));
+    }
+    Tensor t(static_cast<DType>(port->dtype), dims);
+    if (t.dtype() == DType::string) return error(code::kUnsupportedOp, format("Input '{}' is text; give it with --input.", port->name));
+    fill(t, random);
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inputs, int warmup, int iterations, double seconds) {
+  BenchResult r;
+  auto& program = model.program();
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<const void*> in;
+  for (auto& t : inputs) {
+    dims.push_back(t.dims());
+    in.push_back(t.data());
+  }
+  auto start = std::chrono::steady_clock::now();
+  GE_TRY(auto binding, model.bind(dims));
+  std::vector<Tensor> outputs;
+  std::vector<void*> out;
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    outputs.emplace_back(static_cast<DType>(program.outputs[i]->dtype), binding->output_dims[i]);
+    out.push_back(outputs.back().mutable_data());
+  }
+  GE_RETURN_IF_ERROR(model.run(binding, in, out));
+  r.first_ms = ms_since(start);
+  for (int i = 0; i < warmup; ++i) GE_RETURN_IF_ERROR(model.run(binding, in, out));
+  std::vector<double> times;
+  auto begin = std::chrono::steady_clock::now();
+  while (static_cast<int>(times.size()) < iterations || ms_since(begin) < seconds * 1000) {
+    auto t = std::chrono::steady_clock::now();
+    GE_RETURN_IF_ERROR(model.run(binding, in, out));
+    times.push_back(ms_since(t));
+  }
+  std::sort(times.begin(), times.end());
+  auto at = [&](double q) { return times[std::min(times.size() - 1, static_cast<size_t>(q * static_cast<double>(times.size())))]; };
+  for (double t : times) r.mean_ms += t / static_cast<double>(times.size());
+  r.min_ms = times.front(), r.max_ms = times.back();
+  r.p50_ms = at(0.5), r.p90_ms = at(0.9), r.p99_ms = at(0.99);
+  r.runs = static_cast<int>(times.size());
+  return r;
+}
+
+}  // namespace ge

@@ -1,0 +1,28 @@
+// Running a model from C++ with owned tensors: for `ge run`, `ge bench` and tests. The C API and Python
+// run into buffers of their own.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/model.h"
+#include "tensor/tensor.h"
+
+namespace ge {
+
+// Inputs in the model's order. Types and shapes are checked; outputs are fresh.
+Result<std::vector<Tensor>> run(runtime::Model& model, const std::vector<Tensor>& inputs, runtime::Profile* profile = nullptr);
+
+// Seeded inputs: standard normal floats, small integers, bools. sizes: values of symbols by name; others
+// get `otherwise` (at least the symbol's minimum).
+Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std::map<std::string, int64_t>& sizes,
+                                          int64_t otherwise = 4, uint64_t seed = 1);
+
+struct BenchResult {
+  double first_ms = 0, mean_ms = 0, min_ms = 0, p50_ms = 0, p90_ms = 0, p99_ms = 0, max_ms = 0;
+  int runs = 0;
+};
+Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inputs, int warmup, int iterations, double seconds);
+
+}  // namespace ge

@@ -1,0 +1,287 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "base/text.h"
+
+namespace ge::ir {
+
+bool Type::is_static() const {
+  return ranked && std::all_of(dims.begin(), dims.end(), [](auto& d) { return d.known(); });
+}
+
+std::string text(const Type& t) {
+  std::string s = std::string(name(t.dtype)) + (t.ranked ? ge::text(t.dims) : "[?]");
+  if (t.kind == TypeKind::sequence) return "seq(" + s + ")";
+  if (t.kind == TypeKind::optional) return "optional(" + s + ")";
+  return s;
+}
+
+size_t Graph::node_count() const {
+  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](auto& n) { return !n.dead; }));
+}
+
+namespace {
+
+// Kahn's algorithm, smallest rank first.
+std::vector<NodeId> sort_nodes(const Graph& g) {
+  std::vector<int> waiting(g.node_capacity());
+  using Entry = std::pair<int64_t, int32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  for (size_t i = 0; i < g.node_capacity(); ++i) {
+    auto& n = g.node(NodeId{static_cast<int32_t>(i)});
+    if (n.dead) continue;
+    for (ValueId v : n.inputs)
+      if (v && g.value(v).producer) ++waiting[i];
+    if (!waiting[i]) ready.push({n.rank, static_cast<int32_t>(i)});
+  }
+  std::vector<NodeId> out;
+  while (!ready.empty()) {
+    NodeId id{ready.top().second};
+    ready.pop();
+    out.push_back(id);
+    for (ValueId v : g.node(id).outputs) {
+      if (!v) continue;
+      for (auto& u : g.value(v).uses)
+        if (--waiting[static_cast<size_t>(u.node.v)] == 0) ready.push({g.node(u.node).rank, u.node.v});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<NodeId> Graph::order() const {
+  auto out = sort_nodes(*this);
+  GE_CHECK(out.size() == node_count(), "the graph has a cycle");
+  return out;
+}
+
+bool Graph::has_cycle() const { return sort_nodes(*this).size() != node_count(); }
+
+ValueId Graph::find_value(std::string_view wanted) const {
+  for (size_t i = 0; i < values_.size(); ++i)
+    if (values_[i].name == wanted) return ValueId{static_cast<int32_t>(i)};
+  return {};
+}
+
+std::string Graph::unique_name(std::string_view base) const {
+  auto it = name_counter_.find(base);
+  if (it == name_counter_.end()) {
+    name_counter_.emplace(base, 0);
+    return std::string(base);
+  }
+  for (;;) {
+    std::string s = format("{}.{}", base, ++it->second);
+    if (name_counter_.emplace(s, 0).second) return s;
+    it = name_counter_.find(base);
+  }
+}
+
+Dim Graph::fresh_symbol(std::string_view base) {
+  std::string s(base);
+  for (int i = 0; symbols.count(s); ++i) s = format("{}{}", base, i);
+  symbols.emplace(s, SymbolInfo{});
+  return Dim::symbol(s);
+}
+
+bool Graph::is_input(ValueId v) const { return std::find(inputs.begin(), inputs.end(), v) != inputs.end(); }
+bool Graph::is_output(ValueId v) const { return std::find(outputs.begin(), outputs.end(), v) != outputs.end(); }
+
+int Graph::reader_count(ValueId v) const {
+  return static_cast<int>(value(v).uses.size()) +
+         static_cast<int>(std::count(outputs.begin(), outputs.end(), v));
+}
+
+NodeId Graph::only_reader(ValueId v) const {
+  auto& u = value(v).uses;
+  return u.size() == 1 && !is_output(v) ? u[0].node : NodeId{};
+}
+
+std::optional<std::vector<Dim>> Graph::elements(ValueId v) const {
+  if (!v) return std::nullopt;
+  auto& x = value(v);
+  if (x.content) return x.content;
+  if (!x.constant || x.constant->count() > 1024) return std::nullopt;
+  DType t = x.constant->dtype();
+  if (!is_integer(t) && t != DType::boolean) return std::nullopt;
+  std::vector<Dim> out;
+  for (int64_t i = 0; i < x.constant->count(); ++i) out.push_back(x.constant->at_int(i));
+  return out;
+}
+
+ValueId Graph::add_value(std::string n, Type type) {
+  ValueId id{static_cast<int32_t>(values_.size())};
+  Value v;
+  v.name = unique_name(n);
+  v.type = std::move(type);
+  values_.push_back(std::move(v));
+  return id;
+}
+
+ValueId Graph::add_input(std::string n, Type type) {
+  ValueId id = add_value(std::move(n), std::move(type));
+  inputs.push_back(id);
+  return id;
+}
+
+ValueId Graph::add_constant(Tensor t, std::string_view n) {
+  std::vector<Dim> dims(t.dims().begin(), t.dims().end());
+  ValueId id = add_value(std::string(n), Type::tensor(t.dtype(), std::move(dims)));
+  value(id).constant = std::make_shared<const Tensor>(std::move(t));
+  return id;
+}
+
+NodeId Graph::add_node(std::string op, std::vector<ValueId> ins, std::vector<ValueId> outs, Attrs attrs,
+                       std::string_view node_name) {
+  NodeId id{static_cast<int32_t>(nodes_.size())};
+  Node n;
+  n.name = unique_name(node_name.empty() ? std::string_view(op) : node_name);
+  n.op = std::move(op);
+  n.attrs = std::move(attrs);
+  n.rank = static_cast<int64_t>(nodes_.size());
+  n.inputs.resize(ins.size());
+  n.outputs.resize(outs.size());
+  nodes_.push_back(std::move(n));
+  for (size_t i = 0; i < ins.size(); ++i) set_input(id, static_cast<int>(i), ins[i]);
+  for (size_t i = 0; i < outs.size(); ++i) set_output(id, static_cast<int>(i), outs[i]);
+  return id;
+}
+
+NodeId Graph::insert(std::string op, std::vector<ValueId> ins, std::vector<Type> outs, Attrs attrs, NodeId like) {
+  std::vector<ValueId> values;
+  std::string base = like ? node(like).name : op;
+  for (auto& t : outs) values.push_back(add_value(base + ".out", std::move(t)));
+  NodeId id = add_node(std::move(op), std::move(ins), std::move(values), std::move(attrs), base);
+  if (like) {
+    node(id).rank = node(like).rank;
+    node(id).origin = node(like).origin;
+  }
+  return id;
+}
+
+void Graph::drop_use(ValueId v, NodeId n, int index) {
+  auto& uses = value(v).uses;
+  auto it = std::find(uses.begin(), uses.end(), Use{n, index});
+  if (it != uses.end()) uses.erase(it);
+}
+
+void Graph::set_input(NodeId n, int index, ValueId v) {
+  auto& slot = node(n).inputs[static_cast<size_t>(index)];
+  if (slot) drop_use(slot, n, index);
+  slot = v;
+  if (v) value(v).uses.push_back({n, index});
+}
+
+void Graph::add_node_input(NodeId n, ValueId v) {
+  node(n).inputs.push_back({});
+  set_input(n, static_cast<int>(node(n).inputs.size()) - 1, v);
+}
+
+void Graph::replace_uses(ValueId from, ValueId to) {
+  if (from == to) return;
+  auto uses = value(from).uses;
+  for (auto& u : uses) set_input(u.node, u.index, to);
+  std::replace(outputs.begin(), outputs.end(), from, to);
+}
+
+void Graph::set_output(NodeId n, int index, ValueId v) {
+  if (v && value(v).producer) {
+    auto& p = node(value(v).producer);
+    std::replace(p.outputs.begin(), p.outputs.end(), v, ValueId{});
+  }
+  auto& slot = node(n).outputs[static_cast<size_t>(index)];
+  if (slot && slot != v) value(slot).producer = NodeId{};
+  slot = v;
+  if (v) {
+    value(v).producer = n;
+    value(v).output_index = index;
+  }
+}
+
+void Graph::make_constant(ValueId v, Tensor t) {
+  auto& x = value(v);
+  if (x.producer) {
+    auto& p = node(x.producer);
+    std::replace(p.outputs.begin(), p.outputs.end(), v, ValueId{});
+    x.producer = {};
+  }
+  x.type = Type::tensor(t.dtype(), std::vector<Dim>(t.dims().begin(), t.dims().end()));
+  x.content.reset();
+  x.layout.clear();
+  x.constant = std::make_shared<const Tensor>(std::move(t));
+}
+
+void Graph::set_graph_output(size_t index, ValueId v) { outputs[index] = v; }
+
+void Graph::add_graph_output(ValueId v, std::string n) {
+  outputs.push_back(v);
+  output_names.push_back(std::move(n));
+}
+
+void Graph::erase(NodeId id) {
+  for (size_t i = 0; i < node(id).inputs.size(); ++i) set_input(id, static_cast<int>(i), {});
+  for (ValueId v : node(id).outputs) {
+    if (!v) continue;
+    GE_CHECK(reader_count(v) == 0, "an erased node's output is still read: " + value(v).name);
+    value(v).producer = {};
+  }
+  node(id).inputs.clear();
+  node(id).outputs.clear();
+  node(id).dead = true;
+}
+
+namespace {
+template <class T>
+const T* get(const Node& n, std::string_view key) {
+  auto it = n.attrs.find(key);
+  return it == n.attrs.end() ? nullptr : std::get_if<T>(&it->second);
+}
+}  // namespace
+
+int64_t attr_int(const Node& n, std::string_view key, int64_t otherwise) {
+  auto* p = get<int64_t>(n, key);
+  return p ? *p : otherwise;
+}
+double attr_float(const Node& n, std::string_view key, double otherwise) {
+  if (auto* i = get<int64_t>(n, key)) return static_cast<double>(*i);
+  auto* p = get<double>(n, key);
+  return p ? *p : otherwise;
+}
+std::string attr_string(const Node& n, std::string_view key, std::string_view otherwise) {
+  auto* p = get<std::string>(n, key);
+  return p ? *p : std::string(otherwise);
+}
+std::vector<int64_t> attr_ints(const Node& n, std::string_view key) {
+  auto* p = get<std::vector<int64_t>>(n, key);
+  return p ? *p : std::vector<int64_t>{};
+}
+std::vector<double> attr_floats(const Node& n, std::string_view key) {
+  auto* p = get<std::vector<double>>(n, key);
+  return p ? *p : std::vector<double>{};
+}
+std::vector<std::string> attr_strings(const Node& n, std::string_view key) {
+  auto* p = get<std::vector<std::string>>(n, key);
+  return p ? *p : std::vector<std::string>{};
+}
+const Tensor* attr_tensor(const Node& n, std::string_view key) { return get<Tensor>(n, key); }
+const Graph* attr_graph(const Node& n, std::string_view key) {
+  auto* p = get<std::shared_ptr<Graph>>(n, key);
+  return p ? p->get() : nullptr;
+}
+bool has_attr(const Node& n, std::string_view key) { return n.attrs.find(key) != n.attrs.end(); }
+
+bool same(const Attr& a, const Attr& b) {
+  if (a.index() != b.index()) return false;
+  if (auto* t = std::get_if<Tensor>(&a)) return t->same_bytes(std::get<Tensor>(b));
+  return std::visit(
+      [&](auto& x) {
+        using T = std::decay_t<decltype(x)>;
+        if constexpr (std::is_same_v<T, Tensor>) return false;
+        else return x == std::get<T>(b);
+      },
+      a);
+}
+
+}  // namespace ge::ir

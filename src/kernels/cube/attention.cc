@@ -1,0 +1,326 @@
+// Kernel "cube.attention": out = softmax(scale * Q x K^T, capped and masked) x V, without a matrix of
+// scores larger than a block.
+//
+//   in[0]  Q f32 [B, H, S, D], any strides (inner stride 1 is read in place)
+//   in[1]  K, H a multiple g of Hkv: packed panels of K^T, f32 [B, Hkv, ceil(T / 16), D, 16] (cube.pack_b from a
+//          [B, Hkv, D, T] view), or K itself, f32 [B, Hkv, T, D] with any strides
+//   in[2]  V: packed panels, f32 [B, Hkv, ceil(Dv / 16), T, 16], or V itself, f32 [B, Hkv, T, Dv], any strides
+//   in[3]  mask f32 (added) or bool (false: not seen), broadcastable to [B, H, S, T], rank 4, any strides, or absent
+//   out[0] f32 [B, H, S, Dv], any strides (inner stride 1 is written in place)
+//   ints   [causal, offset]: 0 no; 1: query i sees keys j <= i + offset; 2: j <= i + T - S + offset
+//   floats [scale, softcap]: softcap 0 is none, else scores become softcap * tanh(score / softcap)
+//
+// Unpacked K and V are packed by each chunk for itself, once for up to 512 rows of g * S: the better choice
+// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). A row that sees no key, or
+// whose scores are all -inf, gives zeros. NaN in a score that is seen gives NaN.
+#include "kernels/cube/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cube/check.h"
+#include "kernels/cube/microkernel.h"
+#include "kernels/cube/pack.h"
+
+#define GE_TARGET_BODY "kernels/cube/attention-inl.h"
+#include "kernels/cube/conv_targets.h"
+
+namespace ge::kernels::cube {
+namespace {
+
+constexpr int64_t kWholeRow = 2048;    // up to so many keys a whole row of scores is kept
+constexpr int64_t kBlockKeys = 1024;   // beyond that, keys at a time
+constexpr int64_t kSharedRows = 512;   // rows that share one packing of unpacked K and V
+constexpr int64_t kDirectRows = 8;     // up to so many rows nothing is packed
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+struct Plan {
+  int64_t b = 0, h = 0, s = 0, d = 0, t = 0, dv = 0, hkv = 0, group = 1;
+  bool k_packed = false, v_packed = false, copy_q = false, direct = false;
+  MaskKind mask_kind = MaskKind::none;
+  int64_t mask_stride[4] = {};
+  int64_t causal = 0, offset = 0;
+  float scale = 1, softcap = 0;
+  // Rows r = (head within the group) * s + query, 0 <= r < group * s, in units of unit_rows, in blocks of
+  // block_rows, against keys in blocks of block_keys.
+  int64_t rows = 0, unit_rows = 0, block_rows = 0, block_keys = 0, units_per_head = 0, units = 0, chunks = 0;
+  int64_t ld_scores = 0, ld_acc = 0;
+  // Offsets in scratch.
+  int64_t at_scores = 0, at_acc = 0, at_top = 0, at_row = 0, at_length = 0, at_offset = 0, at_mask = 0, at_q = 0,
+          at_k = 0, at_v = 0, scratch = 0;
+};
+
+Error bad(std::string why) { return error(code::kBadOp, "cube.attention: " + why); }
+
+bool dense_panels(const View& v) { return v.stride(-1) == 1 && (v.stride(-2) == 16 || v.dim(-2) <= 1); }
+
+Status check_sizes(const Call& call, Plan& p) {
+  const View &q = call.in[0], &k = call.in[1], &v = call.in[2], &o = call.out[0];
+  GE_RETURN_IF_ERROR(check_view(q, DType::f32, 4, 4, "Q of cube.attention"));
+  GE_RETURN_IF_ERROR(check_view(k, DType::f32, 4, 5, "K of cube.attention"));
+  GE_RETURN_IF_ERROR(check_view(v, DType::f32, 4, 5, "V of cube.attention"));
+  GE_RETURN_IF_ERROR(check_view(o, DType::f32, 4, 4, "output of cube.attention"));
+  p.k_packed = k.rank == 5, p.v_packed = v.rank == 5;
+  p.b = q.dims[0], p.h = q.dims[1], p.s = q.dims[2], p.d = q.dims[3];
+  p.t = v.dims[p.v_packed ? 3 : 2], p.dv = o.dims[3], p.hkv = k.dims[1];
+  if (o.dims[0] != p.b || o.dims[1] != p.h || o.dims[2] != p.s) return bad("Q and the output differ in shape");
+  if (k.dims[0] != p.b || v.dims[0] != p.b) return bad("batch sizes differ");
+  if (v.dims[1] != p.hkv || (p.hkv == 0 ? p.h != 0 : p.h % p.hkv != 0))
+    return bad(format("{} heads cannot share {} key and {} value heads", p.h, p.hkv, v.dims[1]));
+  p.group = p.hkv ? p.h / p.hkv : 1;
+  if (p.k_packed ? k.dims[2] != panels(p.t) || k.dims[3] != p.d || k.dims[4] != 16 || !dense_panels(k)
+                 : k.dims[2] != p.t || k.dims[3] != p.d)
+    return bad("K does not fit Q and V");
+  if (p.v_packed ? v.dims[2] != panels(p.dv) || v.dims[4] != 16 || !dense_panels(v) : v.dims[3] != p.dv)
+    return bad("V does not fit the output");
+  p.copy_q = q.strides[3] != 1 && p.d > 1;
+  return ok();
+}
+
+Status check_mask(const Call& call, Plan& p) {
+  if (!has_input(call, 3)) return ok();
+  const View& m = call.in[3];
+  if (m.dtype != DType::f32 && m.dtype != DType::boolean) return bad("the mask must be f32 or bool");
+  GE_RETURN_IF_ERROR(check_view(m, m.dtype, 4, 4, "mask of cube.attention"));
+  const int64_t want[4] = {p.b, p.h, p.s, p.t};
+  for (int i = 0; i < 4; ++i) {
+    if (m.dims[i] != want[i] && m.dims[i] != 1) return bad(format("axis {} of the mask is {}, not {}", i, m.dims[i], want[i]));
+    p.mask_stride[i] = m.dims[i] == 1 ? 0 : m.strides[i];
+  }
+  p.mask_kind = m.dtype == DType::f32 ? MaskKind::f32 : MaskKind::boolean;
+  return ok();
+}
+
+void cut(const Call& call, Plan& p) {
+  p.rows = p.group * p.s;
+  p.block_keys = p.t <= kWholeRow ? std::max<int64_t>(16, round_up(p.t, 16)) : kBlockKeys;
+  p.direct = !p.k_packed && !p.v_packed && p.rows <= kDirectRows && (call.in[1].strides[3] == 1 || p.d <= 1) &&
+             (call.in[2].strides[3] == 1 || p.dv <= 1);
+  const int64_t most = p.block_keys > kBlockKeys ? 48 : 96;
+  p.block_rows = std::min(p.rows, round_up(ceil_div(p.rows, ceil_div(p.rows, most)), 6));
+  p.unit_rows = p.block_rows;
+  if (!p.k_packed || !p.v_packed) p.unit_rows = std::max<int64_t>(1, kSharedRows / p.block_rows) * p.block_rows;
+  p.units_per_head = ceil_div(p.rows, p.unit_rows);
+  p.units = p.b * p.hkv * p.units_per_head;
+  const double cycles = static_cast<double>(std::min(p.unit_rows, p.rows)) * static_cast<double>(p.t) *
+                        (static_cast<double>(p.d + p.dv) / 32 + 1);
+  const int64_t together = cycles >= 60000 ? 1 : static_cast<int64_t>(60000 / std::max(cycles, 100.0)) + 1;
+  p.chunks = std::min<int64_t>(ceil_div(p.units, together), 1024);
+  if (p.chunks > 2) p.chunks = p.chunks / 2 * 2;
+}
+
+void lay_out_scratch(Plan& p) {
+  p.ld_scores = p.block_keys, p.ld_acc = round_up(std::max<int64_t>(1, p.dv), 16);
+  auto place = [&](int64_t& at, int64_t bytes) {
+    at = p.scratch;
+    p.scratch += round_up(bytes, 64);
+  };
+  const int64_t own_rows = std::min(p.unit_rows, p.rows);
+  place(p.at_scores, p.block_rows * p.ld_scores * 4);
+  place(p.at_acc, own_rows * p.ld_acc * 4);
+  place(p.at_top, p.block_rows * 16 * 4);
+  place(p.at_row, own_rows * 2 * 4);
+  place(p.at_length, p.block_rows * 8);
+  place(p.at_offset, p.block_rows * 8);
+  place(p.at_mask, p.block_rows * 8);
+  if (p.copy_q) place(p.at_q, p.block_rows * p.d * 4);
+  if (p.direct) return;
+  if (!p.k_packed) place(p.at_k, p.block_keys * p.d * 4);
+  if (!p.v_packed) place(p.at_v, p.block_keys * p.ld_acc * 4);
+}
+
+Result<Work> prepare(const Call& call) {
+  if (call.in.size() < 3 || call.in.size() > 4 || call.out.size() != 1) return bad("takes 3 or 4 inputs and 1 output");
+  if (call.ints.size() != 2 || call.floats.size() != 2 || !call.blob.empty()) return bad("takes 2 integers and 2 floats");
+  auto plan = std::make_shared<Plan>();
+  GE_RETURN_IF_ERROR(check_sizes(call, *plan));
+  GE_RETURN_IF_ERROR(check_mask(call, *plan));
+  plan->causal = call.ints[0], plan->offset = call.ints[1];
+  if (plan->causal < 0 || plan->causal > 2) return bad(format("no causal mode {}", plan->causal));
+  if (std::abs(static_cast<double>(plan->offset)) > 0x1p46) return bad("the causal offset is out of range");
+  plan->scale = static_cast<float>(call.floats[0]), plan->softcap = static_cast<float>(call.floats[1]);
+  if (!(plan->softcap >= 0)) return bad("the soft cap is negative");
+  Work work;
+  work.chunks = 0;
+  if (call.out[0].count() == 0) return work;
+  if (plan->d > (int64_t{1} << 30) || plan->dv > (int64_t{1} << 30)) return bad("a head is too wide");
+  cut(call, *plan);
+  lay_out_scratch(*plan);
+  work.chunks = plan->chunks, work.scratch = plan->scratch, work.state = plan;
+  return work;
+}
+
+// One (batch, key head, unit of rows): running maxima, sums and outputs of its rows in scratch.
+class RowUnit {
+ public:
+  RowUnit(const Call& call, const Plan& p, int64_t unit)
+      : call_(call), p_(p), batch_(unit / p.units_per_head / p.hkv), head_(unit / p.units_per_head % p.hkv),
+        row0_(unit % p.units_per_head * p.unit_rows), row1_(std::min(p.rows, row0_ + p.unit_rows)) {}
+
+  void run() {
+    for (int64_t r = row0_; r < row1_; ++r) top(r) = -INFINITY, sum(r) = 0;
+    std::fill_n(acc(row0_), (row1_ - row0_) * p_.ld_acc, 0.f);
+    for (int64_t t0 = 0; t0 < p_.t; t0 += p_.block_keys) {
+      keys_ = std::min(p_.block_keys, p_.t - t0);
+      t0_ = t0;
+      locate_keys();
+      for (int64_t r = row0_; r < row1_; r += p_.block_rows) block(r, std::min(row1_, r + p_.block_rows));
+    }
+    for (int64_t r = row0_; r < row1_; ++r) write(r);
+  }
+
+ private:
+  template <class T>
+  T* scratch(int64_t at) const {
+    return reinterpret_cast<T*>(call_.scratch + at);
+  }
+  float& top(int64_t r) const { return scratch<float>(p_.at_row)[(r - row0_) * 2]; }
+  float& sum(int64_t r) const { return scratch<float>(p_.at_row)[(r - row0_) * 2 + 1]; }
+  float* acc(int64_t r) const { return scratch<float>(p_.at_acc) + (r - row0_) * p_.ld_acc; }
+  int64_t head(int64_t r) const { return head_ * p_.group + r / p_.s; }
+  const float* at(const View& v, int64_t head) const { return v.as<float>() + batch_ * v.strides[0] + head * v.strides[1]; }
+
+  // Panels of the keys [t0, t0 + keys), packing what is not packed.
+  void locate_keys() {
+    const View &k = call_.in[1], &v = call_.in[2];
+    k_ = at(k, head_), v_ = at(v, head_);
+    if (p_.k_packed) {
+      k_ += t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
+    } else {
+      k_ += t0_ * k.strides[2];
+      if (!p_.direct) {
+        float* out = scratch<float>(p_.at_k);
+        pack_panels(k_, p_.d, keys_, k.strides[3], k.strides[2], 0, panels(keys_), out);
+        k_ = out, k_stride_ = p_.d * 16;
+      }
+    }
+    if (p_.v_packed) {
+      v_ += t0_ * 16, v_stride_ = v.strides[2];
+    } else {
+      v_ += t0_ * v.strides[2];
+      if (!p_.direct) {
+        float* out = scratch<float>(p_.at_v);
+        pack_panels(v_, keys_, p_.dv, v.strides[2], v.strides[3], 0, panels(p_.dv), out);
+        v_ = out, v_stride_ = keys_ * 16;
+      }
+    }
+  }
+
+  // Where the rows' queries and masks are, and how many of these keys each sees; gives the most.
+  int64_t describe_rows(int64_t r0, int64_t r1) {
+    int64_t most = 0;
+    for (int64_t r = r0; r < r1; ++r) {
+      const int64_t h = head(r), s = r % p_.s, i = r - r0;
+      int64_t sees = p_.t;
+      if (p_.causal) sees = s + 1 + p_.offset + (p_.causal == 2 ? p_.t - p_.s : 0);
+      const int64_t n = std::clamp<int64_t>(sees - t0_, 0, keys_);
+      scratch<int64_t>(p_.at_length)[i] = n;
+      most = std::max(most, n);
+      const View& q = call_.in[0];
+      scratch<int64_t>(p_.at_offset)[i] = h * q.strides[1] + s * q.strides[2];
+      if (p_.mask_kind == MaskKind::none) continue;
+      const View& m = call_.in[3];
+      const int64_t* ms = p_.mask_stride;
+      scratch<const void*>(p_.at_mask)[i] =
+          m.data + (batch_ * ms[0] + h * ms[1] + s * ms[2] + t0_ * ms[3]) * size_of(m.dtype);
+    }
+    return most;
+  }
+
+  void block(int64_t r0, int64_t r1) {
+    const int64_t n = describe_rows(r0, r1), m = r1 - r0;
+    if (n == 0) return;
+    ScoreBlock s;
+    s.scores = scratch<float>(p_.at_scores), s.ld = p_.ld_scores;
+    s.length = scratch<int64_t>(p_.at_length);
+    s.softcap = p_.softcap;
+    s.mask_kind = p_.mask_kind, s.mask = scratch<const void*>(p_.at_mask), s.mask_step = p_.mask_stride[3];
+    s.top = scratch<float>(p_.at_top);
+    std::fill_n(s.top, m * 16, -INFINITY);
+    score(s, m, n);
+    for (int64_t i = 0; i < m; ++i) {
+      float best = -INFINITY;
+      for (int64_t j = 0; j < 16; ++j) best = std::max(best, s.top[i * 16 + j]);
+      const float before = top(r0 + i), now = std::max(before, best);
+      top(r0 + i) = now;
+      const float base = now == -INFINITY ? 0 : now;
+      const float kept = before == -INFINITY ? 0 : std::exp(before - now);
+      sum(r0 + i) = sum(r0 + i) * kept + GE_ON_ISA(exp_row)(s.scores + i * s.ld, round_up(n, 16), base);
+      if (t0_ > 0 && kept != 1) GE_ON_ISA(scale_row)(acc(r0 + i), kept, acc(r0 + i), p_.ld_acc);
+    }
+    mix(s, r0, m, n);
+  }
+
+  void score(const ScoreBlock& s, int64_t m, int64_t n) {
+    const View& q = call_.in[0];
+    const float* base = q.as<float>() + batch_ * q.strides[0];
+    const int64_t* offset = scratch<int64_t>(p_.at_offset);
+    if (p_.copy_q) {
+      float* copy = scratch<float>(p_.at_q);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < p_.d; ++j) copy[i * p_.d + j] = base[offset[i] + j * q.strides[3]];
+      base = copy;
+    }
+    if (p_.direct) {
+      for (int64_t i = 0; i < m; ++i)
+        GE_ON_ISA(dot_row)(base + (p_.copy_q ? i * p_.d : offset[i]), k_, call_.in[1].strides[2], n, p_.d, p_.scale,
+                           s.scores + i * s.ld);
+      GE_ON_ISA(prepare_scores)(s, 0, m, 0, n);
+      return;
+    }
+    Block t;
+    t.m = m, t.n = n, t.a = base, t.segment_k = p_.d;
+    if (p_.copy_q)
+      t.lda = p_.d;
+    else
+      t.row_offset = offset;
+    t.b = k_, t.b_stride = k_stride_, t.c = s.scores, t.ldc = s.ld;
+    t.epilogue.scale = p_.scale;
+    t.epilogue.context = &s;
+    t.epilogue.finish = [](const void* x, float*, int64_t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+      GE_ON_ISA(prepare_scores)(*static_cast<const ScoreBlock*>(x), row, rows, column, columns);
+    };
+    multiply(t);
+  }
+
+  void mix(const ScoreBlock& s, int64_t r0, int64_t m, int64_t n) {
+    if (p_.direct) {
+      for (int64_t i = 0; i < m; ++i)
+        GE_ON_ISA(mix_row)(s.scores + i * s.ld, v_, call_.in[2].strides[2], n, p_.dv, acc(r0 + i));
+      return;
+    }
+    Block t;
+    t.m = m, t.n = p_.dv, t.a = s.scores, t.lda = s.ld, t.segment_k = n;
+    t.b = v_, t.b_stride = v_stride_, t.c = acc(r0), t.ldc = p_.ld_acc;
+    t.epilogue.accumulate = t0_ > 0;
+    multiply(t);
+  }
+
+  void write(int64_t r) {
+    const View& o = call_.out[0];
+    float* out = o.as<float>() + batch_ * o.strides[0] + head(r) * o.strides[1] + r % p_.s * o.strides[2];
+    const float factor = sum(r) == 0 ? 0 : 1 / sum(r);
+    if (o.strides[3] == 1 || p_.dv == 1) return GE_ON_ISA(scale_row)(acc(r), factor, out, p_.dv);
+    for (int64_t j = 0; j < p_.dv; ++j) out[j * o.strides[3]] = acc(r)[j] * factor;
+  }
+
+  const Call& call_;
+  const Plan& p_;
+  int64_t batch_, head_, row0_, row1_;
+  int64_t t0_ = 0, keys_ = 0, k_stride_ = 0, v_stride_ = 0;
+  const float *k_ = nullptr, *v_ = nullptr;
+};
+
+Status run(const Call& call, int64_t chunk) {
+  const Plan& p = *static_cast<const Plan*>(call.state);
+  const int64_t last = p.units * (chunk + 1) / p.chunks;
+  for (int64_t u = p.units * chunk / p.chunks; u < last; ++u) RowUnit(call, p, u).run();
+  return ok();
+}
+
+const Register kAttention(Kernel{.name = "cube.attention", .unit = Unit::cube, .prepare = prepare, .run = run});
+
+}  // namespace
+}  // namespace ge::kernels::cube

@@ -1,0 +1,224 @@
+// cube.conv: grouped convolution over 1 to 3 spatial axes on the packed-panel microkernel.
+//
+// The rows of A are the windows of output pixels. Without padding and with contiguous channels they are read
+// where x lies; otherwise the input rows of a block of output pixels are copied, with borders of zeros, to a
+// buffer [kd][row][column][channel], where a kernel row is one run of KW * C floats. No image-wide im2col.
+//
+// in: x [N, C, spatial] with any strides, packed weights (conv_pack.h), bias [M] or none, residual of y's dims
+// or none, operands of the vector program (conv_epilogue.h). out: y [N, M, spatial], any strides.
+// ints: [spatial rank, groups, k[], stride[], dilation[], pad_begin[], act]. floats: clip [lo, hi], leaky
+// [alpha]. blob: a vector program or empty. in_place: the residual.
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/cube/conv_pack.h"
+#include "kernels/cube/conv_plan.h"
+#include "kernels/cube/depthwise.h"
+#include "kernels/cube/pack.h"
+
+#define GE_TARGET_BODY "kernels/cube/conv-inl.h"
+#include "kernels/cube/conv_targets.h"
+
+namespace ge::kernels::cube {
+namespace {
+
+// One chunk at work.
+struct Job {
+  const Call& call;
+  const ConvPlan& p;
+  PixelBlock block;
+  float* buffer;
+  int64_t* rows;
+  int64_t* segments;
+  float* tile;
+  std::byte* program;
+};
+
+void fill_buffer(const Job& j, int64_t g) {
+  const ConvPlan& p = j.p;
+  const ConvShape& s = p.s;
+  int64_t height = p.extent(1, j.block.rows), width = p.extent(2, j.block.columns);
+  int64_t iw = j.block.at.w * s.stride[2] - s.pad[2], ih0 = j.block.at.h * s.stride[1] - s.pad[1];
+  const float* image = j.call.in[0].as<float>() + j.block.at.n * s.xn + g * p.cg * s.xc;
+  float* dst = j.buffer;
+  for (int64_t kd = 0; kd < s.k[0]; ++kd) {
+    int64_t id = j.block.at.d * s.stride[0] - s.pad[0] + kd * s.dilation[0];
+    for (int64_t i = 0; i < height; ++i, dst += width * p.cg) {
+      int64_t ih = ih0 + i;
+      if (id < 0 || id >= s.in[0] || ih < 0 || ih >= s.in[1])
+        std::fill_n(dst, width * p.cg, 0.0f);
+      else
+        GE_ON_ISA(copy_row)(s, image + id * s.xs[0] + ih * s.xs[1], p.cg, iw, width, dst);
+    }
+  }
+}
+
+// Offsets of the rows of A and of the runs of K, in the buffer or in x.
+void fill_offsets(const Job& j) {
+  const ConvPlan& p = j.p;
+  const ConvShape& s = p.s;
+  int64_t width = p.extent(2, j.block.columns) * p.cg, plane = p.extent(1, j.block.rows) * width;
+  int64_t tap[3] = {plane, s.dilation[1] * width, s.dilation[2] * p.cg};
+  if (p.in_place)
+    for (int a = 0; a < 3; ++a) tap[a] = s.dilation[a] * s.xs[a];
+  int64_t* out = j.segments;
+  for (int64_t kd = 0; kd < s.k[0]; ++kd)
+    for (int64_t kh = 0; kh < s.k[1]; ++kh)
+      for (int64_t kw = 0; kw < (p.run_over_kw ? 1 : s.k[2]); ++kw)
+        *out++ = kd * tap[0] + kh * tap[1] + kw * tap[2];
+  out = j.rows;
+  if (p.in_place) {
+    Pixel at = pixel_at(s, j.block.first);
+    for (int64_t left = j.block.count; left > 0; at.w = 0) {
+      int64_t start = pixel_offset(p.x, {at.n, at.d, at.h, 0}), end = std::min(s.out[2], at.w + left);
+      left -= end - at.w;
+      for (int64_t w = at.w; w < end; ++w) *out++ = start + w * p.x.s[2];
+      if (++at.h == s.out[1]) at.h = 0, ++at.d;
+      if (at.d == s.out[0]) at.d = 0, ++at.n;
+    }
+  } else {
+    int64_t step = s.stride[2] * p.cg, start = 0;
+    for (int64_t h = 0; h < j.block.rows; ++h, start += s.stride[1] * width)
+      for (int64_t w = 0, at = start; w < j.block.columns; ++w, at += step) *out++ = at;
+  }
+}
+
+struct FinishContext {
+  const Job* job;
+  int64_t pixel, channel;
+};
+
+void finish(const void* context, float* c, int64_t ldc, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const auto& f = *static_cast<const FinishContext*>(context);
+  const Job& j = *f.job;
+  finish_tile(j.p.tail, j.p.s, j.call, c, ldc, f.pixel + row, rows, f.channel + column, columns, j.program);
+}
+
+// Copies an operand of y's dims at strides r to tile [count][n], or back; pixels from `first` on, channels
+// from m0 on.
+template <bool kToTile>
+void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, float*> data, const RowStrides& r,
+               int64_t first, int64_t count, int64_t m0, int64_t n, float* tile, int64_t ld) {
+  for (int64_t done = 0; done < count;) {
+    Pixel at = pixel_at(s, first + done);
+    int64_t now = std::min(count - done, s.out[2] - at.w);
+    auto* p = data + pixel_offset(r, at) + m0 * r.c;
+    for (int64_t m = 0; m < n; ++m)
+      for (int64_t i = 0; i < now; ++i) {
+        if constexpr (kToTile)
+          tile[(done + i) * ld + m] = p[i * r.s[2] + m * r.c];
+        else
+          p[i * r.s[2] + m * r.c] = tile[(done + i) * ld + m];
+      }
+    done += now;
+  }
+}
+
+// Pixels [first, first + count) of the block's run, over which y advances evenly; output channels
+// [n0, n0 + n) of group g. a: the block's first row of A.
+void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n, int64_t first, int64_t count) {
+  const ConvPlan& p = j.p;
+  const ConvShape& s = p.s;
+  int64_t skip = first - j.block.first, m0 = g * p.mg + n0;
+  Block t;
+  t.m = count, t.n = n;
+  if (p.uniform)
+    t.a = a + skip * p.x.s[2], t.lda = p.x.s[2];
+  else
+    t.a = a, t.row_offset = j.rows + skip, t.segment_offset = j.segments;
+  t.segments = p.segments, t.segment_k = p.segment_k;
+  t.b_stride = p.k * kPanel;
+  t.b = j.call.in[1].as<float>() + (g * p.panels + n0 / kPanel) * t.b_stride;
+  float* y = j.call.out[0].as<float>();
+  Pixel at = pixel_at(s, first);
+  t.c = p.scatter ? j.tile : y + pixel_offset(p.y, at) + m0 * p.y.c;
+  t.ldc = p.scatter ? n : p.y.s[2];
+  t.epilogue = register_epilogue(j.call, s);
+  Epilogue& e = t.epilogue;
+  if (present(j.call, 2)) e.bias = j.call.in[2].as<float>() + m0;
+  if (p.has_residual) {
+    const float* r = j.call.in[3].as<float>();
+    if (p.gather_residual) {
+      copy_tile<true>(s, r, p.residual, first, count, m0, n, t.c, t.ldc);
+      e.residual = t.c, e.ld_residual = t.ldc;
+    } else {
+      e.residual = r + pixel_offset(p.residual, at) + m0 * p.residual.c, e.ld_residual = p.residual.s[2];
+    }
+  }
+  FinishContext f{&j, first, m0};
+  if (p.tail.program) e.finish = finish, e.context = &f;
+  multiply(t);
+  if (p.scatter) copy_tile<false>(s, y, p.y, first, count, m0, n, j.tile, n);
+}
+
+// All pixels of the block for output channels [n0, n0 + n) of group g.
+void multiply_block(const Job& j, int64_t g, int64_t n0, int64_t n) {
+  const ConvPlan& p = j.p;
+  const float* a = j.buffer;
+  if (p.in_place) {
+    a = j.call.in[0].as<float>() + g * p.cg * p.s.xc;
+    if (p.uniform) a += pixel_offset(p.x, pixel_at(p.s, j.block.first));
+  } else {
+    fill_buffer(j, g);
+  }
+  int64_t end = j.block.first + j.block.count;
+  for (int64_t first = j.block.first; first < end;) {
+    int64_t count = std::min(end - first, p.even - first % p.even);
+    multiply_run(j, a, g, n0, n, first, count);
+    first += count;
+  }
+}
+
+// One of the two.
+struct State {
+  ConvPlan plan;
+  std::shared_ptr<const void> by_rows;  // narrow groups: depthwise.h's state
+};
+
+Result<Work> prepare(const Call& call) {
+  auto state = std::make_shared<State>();
+  GE_TRY(ConvShape s, conv_shape(call, "cube.conv"));
+  if (narrow_groups(s.c, s.m, s.groups)) {
+    GE_TRY(Work w, prepare_by_rows(call, s, "cube.conv"));
+    state->by_rows = std::exchange(w.state, nullptr);
+    w.state = std::move(state);
+    return w;
+  }
+  GE_TRY(state->plan, plan_conv(call, s));
+  Work w;
+  w.chunks = state->plan.chunks();
+  w.scratch = state->plan.scratch();
+  w.state = std::move(state);
+  return w;
+}
+
+Status run(const Call& call, int64_t chunk) {
+  const State& state = *static_cast<const State*>(call.state);
+  if (state.by_rows) return run_by_rows(call, state.by_rows.get(), chunk);
+  const ConvPlan& p = state.plan;
+  std::byte* at = call.scratch;
+  auto take = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
+  auto* buffer = reinterpret_cast<float*>(take(p.buffer_bytes));
+  auto* rows = reinterpret_cast<int64_t*>(take(p.rows_bytes));
+  auto* segments = reinterpret_cast<int64_t*>(take(p.segments_bytes));
+  auto* tile = reinterpret_cast<float*>(take(p.tile_bytes));
+  Job j{call, p, p.block(chunk / p.pieces), buffer, rows, segments, tile, at};
+  if (!p.uniform) fill_offsets(j);
+  int64_t part = chunk % p.pieces;
+  if (p.s.groups > 1) {
+    Range groups = piece(p.s.groups, part, p.pieces);
+    for (int64_t g = groups.begin; g < groups.end; ++g) multiply_block(j, g, 0, p.mg);
+    return ok();
+  }
+  int64_t units = (p.panels + p.column_unit - 1) / p.column_unit, width = p.column_unit * kPanel;
+  Range columns = piece(units, part, p.pieces);
+  int64_t n0 = columns.begin * width;
+  multiply_block(j, 0, n0, std::min(p.mg, columns.end * width) - n0);
+  return ok();
+}
+
+const Register conv({.name = "cube.conv", .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3});
+
+}  // namespace
+}  // namespace ge::kernels::cube

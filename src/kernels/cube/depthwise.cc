@@ -1,0 +1,236 @@
+// cube.depthwise: one filter a channel (or several, M = multiplier * C), 1 to 3 spatial axes; and the narrow groups
+// of cube.conv. Channels-last
+// operands are read and written in place; others, and multipliers, go through a buffer of the input rows
+// that an output row needs, 64 channels at a time.
+#include "kernels/cube/depthwise.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+#include "kernels/cube/conv_epilogue.h"
+#include "kernels/cube/pack.h"
+
+#define GE_TARGET_BODY "kernels/cube/depthwise-inl.h"
+#include "kernels/cube/conv_targets.h"
+
+namespace ge::kernels::cube {
+namespace {
+
+constexpr std::string_view kName = "cube.depthwise";
+constexpr int64_t kBlock = 64;  // channels of a block
+
+struct State {
+  ConvShape s;
+  ConvTail tail;
+  RowStrides y, residual;
+  bool in_place = false;        // x is read where it lies
+  bool scatter = false;         // y has no contiguous channels
+  bool gather_residual = false;
+  int64_t group = 1;  // channels of a group
+  int64_t channel_pieces = 1;
+  int64_t block = kBlock;  // channels that go down the rows of a chunk together
+  std::vector<DepthwiseTile> tiles;
+  // Parts of the scratch. The residual has its own: overlapping vectors are computed twice.
+  int64_t rows_bytes = 0, input_bytes = 0, output_bytes = 0, residual_bytes = 0;
+  int64_t bytes() const { return rows_bytes + input_bytes + output_bytes + residual_bytes; }
+};
+
+int64_t round64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// What all rows of a task share.
+DepthwiseRow geometry(const ConvShape& s) {
+  DepthwiseRow r;
+  r.width = s.in[2];
+  r.kw = s.k[2], r.stride = s.stride[2], r.dilation = s.dilation[2], r.pad = s.pad[2];
+  r.out = s.out[2];
+  r.tile_count = (s.out[2] + kMaxTile - 1) / kMaxTile;
+  return r;
+}
+
+// Fills st; the numbers are known to be sane.
+Status plan(const Call& call, State& st, std::string_view kernel) {
+  const ConvShape& s = st.s;
+  st.y = pixel_strides(s, row_strides(call.out[0]));
+  if (present(call, 3)) st.residual = pixel_strides(s, row_strides(call.in[3]));
+  st.in_place = s.m == s.c && (s.xc == 1 || s.c == 1);
+  st.scatter = !(s.yc == 1 || s.m == 1);
+  st.gather_residual = present(call, 3) && (st.scatter || !(st.residual.c == 1 || s.m == 1));
+  if (st.in_place && !st.scatter && !st.gather_residual) {
+    // With tall windows, few enough that an input row is still in the first level cache when the next output
+    // row needs it; else all.
+    int64_t bytes = std::min<int64_t>(s.k[0] * s.k[1] + 1, 1 << 10) * s.in[2] * 64;  // of 16 channels
+    st.block = s.k[0] * s.k[1] < 7 ? panels(s.m) * 16 : std::max<int64_t>(2, 40960 / bytes) * 16;
+  }
+  // Kept while there are few; in wide rows the arithmetic is soon forgotten.
+  DepthwiseRow r = geometry(s);
+  if (r.tile_count <= 256)
+    for (int64_t i = 0; i < r.tile_count; ++i) st.tiles.push_back(depthwise_tile(r, i));
+  int64_t window_rows = s.k[0] * s.k[1];
+  if (!product_within({window_rows, s.in[2], kBlock * 4}, int64_t{1} << 40) ||
+      !product_within({window_rows, 16}, int64_t{1} << 40))
+    return error(code::kTooLarge, format("{}: the window is too large", kernel));
+  st.rows_bytes = round64(window_rows * 16);
+  if (!st.in_place) st.input_bytes = round64(window_rows * s.in[2] * kBlock * 4);
+  if (st.scatter) st.output_bytes = round64(s.out[2] * kBlock * 4);
+  if (st.gather_residual) st.residual_bytes = round64(s.out[2] * kBlock * 4);
+  // Few rows: cut the channels as well.
+  int64_t blocks = (s.m + kBlock - 1) / kBlock;
+  st.channel_pieces = s.out_rows() >= 64 ? 1 : std::min(blocks, 64 / s.out_rows());
+  return ok();
+}
+
+int64_t units(const State& st) { return st.s.out_rows() * st.channel_pieces; }
+
+int64_t chunks(const State& st) {
+  const ConvShape& s = st.s;
+  double vectors = static_cast<double>(s.m) / static_cast<double>(st.channel_pieces) / 16 + 0.5;
+  double pixel = vectors * (static_cast<double>(s.taps() * st.group) + 2 + 16 * st.tail.cycles);
+  if (!st.in_place) pixel += vectors * static_cast<double>(s.taps()) * 4;
+  return chunk_count(units(st), pixel * static_cast<double>(s.out[2]) + 50);
+}
+
+// Copies one input row, output channels [m0, m0 + n) of it, to dst [width][n].
+void gather_row(const ConvShape& s, const float* x, int64_t m0, int64_t n, float* dst) {
+  int64_t multiplier = s.m / s.c;
+  for (int64_t j = 0; j < n; ++j) {
+    const float* p = x + (m0 + j) / multiplier * s.xc;
+    for (int64_t i = 0; i < s.in[2]; ++i) dst[i * n + j] = p[i * s.xs[2]];
+  }
+}
+
+// A worker's part of a chunk: channels [m0, m0 + n), row after row. `row` holds what all rows share.
+struct Strip {
+  const State& st;
+  const Call& call;
+  int64_t m0, n;
+  const float** x;
+  const float** w;
+  float *input, *output, *residual;
+  DepthwiseRow row;
+};
+
+Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
+  const ConvShape& s = st.s;
+  auto** x = reinterpret_cast<const float**>(call.scratch);
+  auto* input = reinterpret_cast<float*>(call.scratch + st.rows_bytes);
+  float* output = input + st.input_bytes / 4;
+  Strip p{st, call, m0, n, x, x + s.k[0] * s.k[1], input, output, output + st.output_bytes / 4, geometry(s)};
+  Epilogue e = register_epilogue(call, s);
+  DepthwiseRow& r = p.row;
+  r.x = p.x, r.w = p.w;
+  r.x_step = st.in_place ? s.xs[2] : n;
+  r.weight_step = panels(s.m) * 16;
+  if (present(call, 2)) r.bias = call.in[2].as<float>() + m0;
+  r.y_step = st.scatter ? n : st.y.s[2];
+  r.residual_step = st.gather_residual ? n : st.residual.s[2];
+  r.channels = n;
+  r.group = st.group;
+  r.act = e.act, r.lo = e.lo, r.hi = e.hi, r.alpha = e.alpha;
+  if (!st.tiles.empty()) r.tiles = st.tiles.data();
+  return p;
+}
+
+// Points x and w at the kernel rows of output row `at` that lie inside the input; gives their number.
+int64_t point_rows(Strip& p, const Pixel& at) {
+  const ConvShape& s = p.st.s;
+  TapRange d = valid_taps(s, 0, at.d), h = valid_taps(s, 1, at.h);
+  int64_t rows = 0;
+  for (int64_t kd = d.first; kd < d.last; ++kd)
+    for (int64_t kh = h.first; kh < h.last; ++kh, ++rows) {
+      int64_t id = at.d * s.stride[0] - s.pad[0] + kd * s.dilation[0];
+      int64_t ih = at.h * s.stride[1] - s.pad[1] + kh * s.dilation[1];
+      const float* x = p.call.in[0].as<float>() + at.n * s.xn + id * s.xs[0] + ih * s.xs[1];
+      if (p.st.in_place) {
+        p.x[rows] = x + p.m0 * s.xc;
+      } else {
+        float* dst = p.input + rows * s.in[2] * p.n;
+        gather_row(s, x, p.m0, p.n, dst);
+        p.x[rows] = dst;
+      }
+      p.w[rows] = p.call.in[1].as<float>() + (kd * s.k[1] + kh) * s.k[2] * p.st.group * p.row.weight_step + p.m0;
+    }
+  return rows;
+}
+
+void run_row(Strip& p, const Pixel& at) {
+  const State& st = p.st;
+  const ConvShape& s = st.s;
+  DepthwiseRow& r = p.row;
+  r.rows = point_rows(p, at);
+  float* y = p.call.out[0].as<float>() + pixel_offset(st.y, at) + p.m0 * s.yc;
+  r.y = st.scatter ? p.output : y;
+  if (present(p.call, 3)) {
+    r.residual = p.call.in[3].as<float>() + pixel_offset(st.residual, at) + p.m0 * st.residual.c;
+    if (st.gather_residual) {
+      for (int64_t i = 0; i < s.out[2]; ++i)
+        for (int64_t j = 0; j < p.n; ++j)
+          p.residual[i * p.n + j] = r.residual[i * st.residual.s[2] + j * st.residual.c];
+      r.residual = p.residual;
+    }
+  }
+  GE_ON_ISA(dw_row)(r);
+  if (st.tail.program) {
+    int64_t row = (at.n * s.out[0] + at.d) * s.out[1] + at.h;
+    finish_tile(st.tail, s, p.call, r.y, r.y_step, row * s.out[2], s.out[2], p.m0, p.n, p.call.scratch + st.bytes());
+  }
+  if (st.scatter)
+    for (int64_t j = 0; j < p.n; ++j)
+      for (int64_t i = 0; i < s.out[2]; ++i) y[i * st.y.s[2] + j * s.yc] = p.output[i * p.n + j];
+}
+
+Result<Work> prepare(const Call& call) {
+  GE_TRY(ConvShape s, conv_shape(call, kName));
+  if (s.groups != s.c) return error(code::kBadOp, format("{}: needs a group a channel", kName));
+  return prepare_by_rows(call, s, kName);
+}
+
+Status run(const Call& call, int64_t chunk) { return run_by_rows(call, call.state, chunk); }
+
+// in: x [N, C, spatial], packed weights (conv_pack.h), bias [M] or none, residual of y's dims or none,
+// operands of the vector program. out: y [N, M, spatial]. ints: [spatial rank, groups = C, k[], stride[],
+// dilation[], pad_begin[], act]. floats: clip [lo, hi], leaky [alpha]. blob: a vector program or empty.
+const Register depthwise({.name = kName, .unit = Unit::cube, .prepare = prepare, .run = run});
+
+}  // namespace
+
+Result<Work> prepare_by_rows(const Call& call, const ConvShape& s, std::string_view kernel) {
+  auto st = std::make_shared<State>();
+  st->s = s;
+  if (s.groups > 0 && s.c > 0) st->group = s.c / s.groups;
+  if (call.in.size() < 2) return error(code::kBadOp, format("{}: needs packed weights", kernel));
+  GE_RETURN_IF_ERROR(check_packed(call.in[1], {s.taps(), st->group, panels(s.m) * 16}, kernel));
+  GE_TRY(st->tail, conv_tail(call, s, kernel));
+  Work w;
+  w.chunks = 0;
+  if (s.empty()) return w;
+  GE_RETURN_IF_ERROR(plan(call, *st, kernel));
+  w.chunks = chunks(*st);
+  w.scratch = st->bytes() + tail_scratch(st->tail, s.m);
+  w.state = std::move(st);
+  return w;
+}
+
+Status run_by_rows(const Call& call, const void* state, int64_t chunk) {
+  const State& st = *static_cast<const State*>(state);
+  const ConvShape& s = st.s;
+  int64_t height = s.out_rows();
+  Range r = piece(units(st), chunk, chunks(st));
+  for (int64_t u = r.begin; u < r.end;) {
+    Range c = piece(panels(s.m), u / height, st.channel_pieces);
+    int64_t first = u % height, count = std::min(height - first, r.end - u), m1 = std::min(s.m, c.end * 16);
+    for (int64_t m0 = c.begin * 16; m0 < m1; m0 += st.block) {
+      Strip p = make_strip(st, call, m0, std::min(st.block, m1 - m0));
+      Pixel at = pixel_at(s, first * s.out[2]);
+      for (int64_t i = 0; i < count; ++i) {
+        run_row(p, at);
+        if (++at.h == s.out[1]) at.h = 0, ++at.d;
+        if (at.d == s.out[0]) at.d = 0, ++at.n;
+      }
+    }
+    u += count;
+  }
+  return ok();
+}
+
+}  // namespace ge::kernels::cube

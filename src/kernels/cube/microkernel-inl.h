@@ -1,0 +1,254 @@
+// Bodies of the microkernels as templates over a vector type V (simd.h). Included once by each
+// microkernel_<isa>.cc between GE_TARGET_BEGIN and GE_TARGET_END inside a namespace of its own, after the
+// headers that it needs; not self-contained, no include guard on purpose.
+
+// Sums longer than kLongK are made of blocks of kBlockK that start from zero: a single chain of thousands of
+// additions loses a digit.
+inline constexpr int64_t kLongK = 1024;
+inline constexpr int64_t kBlockK = 512;
+inline constexpr int64_t kPrefetch = 16;     // rows of a panel ahead
+inline constexpr int64_t kPrefetchFew = 64;  // the same where reading B takes all the time
+
+// Adds `steps` values of k to acc: row i reads rows[i][k0 + k], vector j reads b at panel j / kSplit.
+// kChains > 1 when MR * NV accumulators alone cannot hide the latency of fma.
+template <class V, int MR, int NV, int KC>
+GE_INLINE const float* accumulate_span(typename V::F (&acc)[KC][MR][NV], const float* const (&rows)[MR],
+                                       int64_t k0, int64_t steps, const float* b, int64_t b_stride) {
+  constexpr int kSplit = kPanel / V::kLanes;  // vectors of a panel
+  int64_t k = k0;
+  const int64_t end = k0 + steps;
+  if constexpr (KC > 1) {
+    for (; k + KC <= end; k += KC) {
+      GE_UNROLL
+      for (int u = 0; u < KC; ++u) {
+        typename V::F bv[NV];
+        GE_UNROLL
+        for (int j = 0; j < NV; ++j)
+          bv[j] = V::load(b + u * kPanel + (j / kSplit) * b_stride + (j % kSplit) * V::kLanes);
+        GE_UNROLL
+        for (int i = 0; i < MR; ++i) {
+          typename V::F av = V::set1(rows[i][k + u]);
+          GE_UNROLL
+          for (int j = 0; j < NV; ++j) acc[u][i][j] = V::fma(av, bv[j], acc[u][i][j]);
+        }
+      }
+      GE_UNROLL
+      for (int u = 0; u < KC; ++u) {
+        GE_UNROLL
+        for (int j = 0; j < NV; j += kSplit)
+          __builtin_prefetch(b + j / kSplit * b_stride + (u + kPrefetchFew) * kPanel);
+      }
+      b += KC * kPanel;
+    }
+  }
+  for (; k < end; ++k) {
+    typename V::F bv[NV];
+    GE_UNROLL
+    for (int j = 0; j < NV; ++j) bv[j] = V::load(b + (j / kSplit) * b_stride + (j % kSplit) * V::kLanes);
+    GE_UNROLL
+    for (int i = 0; i < MR; ++i) {
+      typename V::F av = V::set1(rows[i][k]);
+      GE_UNROLL
+      for (int j = 0; j < NV; ++j) acc[0][i][j] = V::fma(av, bv[j], acc[0][i][j]);
+    }
+    // The panels come from L2 or beyond; without this, Intel cores reach 70 % of their peak (AMD: no change).
+    if constexpr (NV / kSplit >= 3) {
+      GE_UNROLL
+      for (int j = 0; j < NV; j += kSplit) __builtin_prefetch(b + j / kSplit * b_stride + kPrefetch * kPanel);
+    }
+    b += kPanel;
+  }
+  return b;
+}
+
+// acc[0] becomes the sum of the chains, in a fixed tree.
+template <class V, int MR, int NV, int KC>
+GE_INLINE void join_chains(typename V::F (&acc)[KC][MR][NV]) {
+  if constexpr (KC > 1) {
+    GE_UNROLL
+    for (int i = 0; i < MR; ++i) {
+      GE_UNROLL
+      for (int j = 0; j < NV; ++j) {
+        if constexpr (KC == 2) acc[0][i][j] = V::add(acc[0][i][j], acc[1][i][j]);
+        if constexpr (KC == 4)
+          acc[0][i][j] = V::add(V::add(acc[0][i][j], acc[1][i][j]), V::add(acc[2][i][j], acc[3][i][j]));
+      }
+    }
+  }
+}
+
+template <class V>
+GE_INLINE typename V::F activate(typename V::F x, const Epilogue& e) {
+  switch (e.act) {
+    case Act::none: return x;
+    case Act::relu: return V::max(V::zero(), x);
+    case Act::clip: return V::min(V::set1(e.hi), V::max(V::set1(e.lo), x));
+    case Act::leaky: return V::if_negative(x, V::mul(V::set1(e.alpha), x));
+  }
+  return x;
+}
+
+// The epilogue of the last, partial tile of a row of tiles: `rows` rows of n columns, sums at sum.
+template <class V>
+[[gnu::noinline]] static void finish_partial(const Block& t, const float* sum, int64_t ld_sum, int64_t i0,
+                                             int64_t j0, int64_t rows, int64_t n) {
+  const Epilogue& e = t.epilogue;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < n; j += V::kLanes) {
+      const int64_t w = n - j < V::kLanes ? n - j : V::kLanes;
+      float* c = t.c + (i0 + i) * t.ldc + j0 + j;
+      typename V::F x = V::mul(V::load(sum + i * ld_sum + j), V::set1(e.scale));
+      if (e.accumulate) x = V::add(x, V::load_n(c, w));
+      if (e.bias) x = V::add(x, V::load_n(e.bias + j0 + j, w));
+      if (e.residual) x = V::add(x, V::load_n(e.residual + (i0 + i) * e.ld_residual + j0 + j, w));
+      V::store_n(c, activate<V>(x, e), w);
+    }
+  }
+}
+
+// Runs BODY for every i < MR and j < NV, unrolled.
+#define GE_EACH(BODY)                            \
+  GE_UNROLL                                      \
+  for (int i = 0; i < MR; ++i) {                 \
+    GE_UNROLL                                    \
+    for (int j = 0; j < NV; ++j) { BODY; }       \
+  }
+
+// The epilogue of a whole tile, in registers.
+template <class V, int MR, int NV>
+GE_INLINE void finish_tile(typename V::F (&acc)[MR][NV], const Block& t, int64_t i0, int64_t j0) {
+  using F = typename V::F;
+  constexpr int L = V::kLanes;
+  const Epilogue& e = t.epilogue;
+  float* c = t.c + i0 * t.ldc + j0;
+  if (e.scale != 1) {
+    const F s = V::set1(e.scale);
+    GE_EACH(acc[i][j] = V::mul(acc[i][j], s))
+  }
+  if (e.accumulate) GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(c + i * t.ldc + j * L)))
+  if (e.bias) GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(e.bias + j0 + j * L)))
+  if (e.residual) {
+    const float* r = e.residual + i0 * e.ld_residual + j0;
+    GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(r + i * e.ld_residual + j * L)))
+  }
+  if (e.act == Act::relu) {
+    GE_EACH(acc[i][j] = V::max(V::zero(), acc[i][j]))
+  } else if (e.act != Act::none) {
+    const F lo = V::set1(e.lo), hi = V::set1(e.hi), alpha = V::set1(e.alpha);
+    if (e.act == Act::clip)
+      GE_EACH(acc[i][j] = V::min(hi, V::max(lo, acc[i][j])))
+    else
+      GE_EACH(acc[i][j] = V::if_negative(acc[i][j], V::mul(alpha, acc[i][j])))
+  }
+  GE_EACH(V::store(c + i * t.ldc + j * L, acc[i][j]))
+}
+
+// The tile at rows [i0, i0 + MR) and columns [j0, j0 + min(NV * kLanes, n - j0)) of the block.
+template <class V, int MR, int NV, int KC>
+[[gnu::noinline]] static void tile(const Block& t, int64_t i0, int64_t j0) {
+  using F = typename V::F;
+  constexpr int L = V::kLanes;
+  const float* rows[MR];
+  GE_UNROLL
+  for (int i = 0; i < MR; ++i) rows[i] = t.a + (t.row_offset ? t.row_offset[i0 + i] : (i0 + i) * t.lda);
+  GE_UNROLL
+  for (int i = 0; i < MR; ++i) __builtin_prefetch(t.c + (i0 + i) * t.ldc + j0, 1);
+  const float* b = t.b + j0 / kPanel * t.b_stride + j0 % kPanel;
+
+  F acc[KC][MR][NV];
+  GE_UNROLL
+  for (int u = 0; u < KC; ++u) GE_EACH(acc[u][i][j] = V::zero())
+  alignas(64) float sums[MR * NV * L];
+  float* sum = sums;  // of the finished blocks of k
+  asm("" : "+r"(sum));  // or gcc would keep them in registers that acc needs
+  bool summed = false;
+  const int64_t room0 = t.segments * t.segment_k > kLongK ? kBlockK : INT64_MAX;
+  int64_t room = room0;
+  for (int64_t s = 0; s < t.segments; ++s) {
+    int64_t k = t.segment_offset ? t.segment_offset[s] : 0;
+    for (int64_t left = t.segment_k; left > 0;) {
+      const int64_t steps = left < room ? left : room;
+      b = accumulate_span<V, MR, NV, KC>(acc, rows, k, steps, b, t.b_stride);
+      k += steps, left -= steps, room -= steps;
+      if (room > 0) continue;
+      room = room0;
+      join_chains<V, MR, NV, KC>(acc);
+      if (summed) GE_EACH(acc[0][i][j] = V::add(V::load(sum + (i * NV + j) * L), acc[0][i][j]))
+      GE_EACH(V::store(sum + (i * NV + j) * L, acc[0][i][j]))
+      GE_UNROLL
+      for (int u = 0; u < KC; ++u) GE_EACH(acc[u][i][j] = V::zero())
+      summed = true;
+    }
+  }
+  join_chains<V, MR, NV, KC>(acc);
+  if (summed) GE_EACH(acc[0][i][j] = V::add(V::load(sum + (i * NV + j) * L), acc[0][i][j]))
+
+  const int64_t n = t.n - j0;
+  if (n >= NV * L) {
+    finish_tile<V, MR, NV>(acc[0], t, i0, j0);
+  } else {
+    GE_EACH(V::store(sum + (i * NV + j) * L, acc[0][i][j]))
+    finish_partial<V>(t, sum, NV * L, i0, j0, MR, n);
+  }
+}
+
+using TileFn = void (*)(const Block&, int64_t, int64_t);
+
+// Chains of k that keep about eight to sixteen fma in flight.
+constexpr int chains(int mr, int nv) { return mr * nv >= 8 ? 1 : mr * nv >= 4 ? 2 : 4; }
+
+// fn[r] computes r rows, 1 <= r <= max_rows.
+struct Tiles {
+  int max_rows = 0;
+  int64_t columns = 0;
+  TileFn fn[9] = {};
+};
+
+template <class V, int NV, int MR>
+static constexpr void fill_tiles(Tiles& t) {
+  t.fn[MR] = &tile<V, MR, NV, chains(MR, NV)>;
+  if constexpr (MR > 1) fill_tiles<V, NV, MR - 1>(t);
+}
+
+template <class V, int NV, int MR>
+static constexpr Tiles make_tiles() {
+  Tiles t;
+  t.max_rows = MR;
+  t.columns = NV * V::kLanes;
+  fill_tiles<V, NV, MR>(t);
+  return t;
+}
+
+// Columns [j0, j0 + tiles.columns) of rows [i0, i1), in tiles of nearly equal height.
+static void run_rows(const Block& t, const Tiles& tiles, int64_t i0, int64_t i1, int64_t j0) {
+  const int64_t m = i1 - i0, count = (m + tiles.max_rows - 1) / tiles.max_rows;
+  if (count == 0) return;
+  const int64_t height = m / count, higher = m % count;  // the first tiles have a row more
+  for (int64_t s = 0; s < count; ++s) {
+    const int64_t rows = height + (s < higher ? 1 : 0);
+    tiles.fn[rows](t, i0, j0);
+    i0 += rows;
+  }
+}
+
+// choose(columns left) gives the Tiles to use next.
+template <class Choose>
+static void run_block(const Block& t, Choose choose) {
+  // Blocks of nearly equal height, in multiples of 24 rows: whole tiles of 6 and of 8.
+  const int64_t blocks = (t.m + kBlockRows - 1) / kBlockRows;
+  const int64_t rows = blocks ? ((t.m + blocks - 1) / blocks + 23) / 24 * 24 : 0;
+  const Epilogue& e = t.epilogue;
+  for (int64_t i0 = 0; i0 < t.m; i0 += rows) {
+    const int64_t i1 = i0 + rows < t.m ? i0 + rows : t.m;
+    for (int64_t j0 = 0; j0 < t.n;) {
+      const Tiles& tiles = choose(t.n - j0);
+      const int64_t width = tiles.columns < kPanel ? kPanel : tiles.columns;
+      const int64_t columns = width < t.n - j0 ? width : t.n - j0;
+      for (int64_t j = j0; j < j0 + columns; j += tiles.columns) run_rows(t, tiles, i0, i1, j);
+      if (e.finish) e.finish(e.context, t.c + i0 * t.ldc + j0, t.ldc, i0, i1 - i0, j0, columns);
+      j0 += columns;
+    }
+  }
+}
+
+#undef GE_EACH

@@ -1,0 +1,23 @@
+// AVX-512 microkernels: 6x64, and 8x48, 8x32, 8x16 for what is left of the columns.
+#include "kernels/cube/microkernel.h"
+#include "kernels/cube/simd.h"
+
+#if defined(__x86_64__)
+GE_TARGET_BEGIN(GE_AVX512)
+namespace ge::kernels::cube::avx512 {
+#include "kernels/cube/microkernel-inl.h"
+
+static constexpr Tiles kTiles[4] = {make_tiles<V512, 1, 8>(), make_tiles<V512, 2, 8>(), make_tiles<V512, 3, 8>(),
+                                make_tiles<V512, 4, 6>()};
+
+// A last panel alone would be bound by loads: 5 panels are 3 + 2, not 4 + 1.
+static const Tiles& choose(int64_t columns) {
+  const int64_t panels = (columns + kPanel - 1) / kPanel;
+  return kTiles[panels == 5 ? 2 : panels > 4 ? 3 : panels - 1];
+}
+
+void multiply(const Block& block) { run_block(block, choose); }
+
+}  // namespace ge::kernels::cube::avx512
+GE_TARGET_END
+#endif

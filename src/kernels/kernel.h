@@ -1,0 +1,58 @@
+// Kernel: one way to compute one task. Kernels see strided views and plain numbers; they know no graph,
+// allocate nothing while running, and never write an input. A task is cut into chunks; the cutting
+// depends on sizes alone, so results are the same for any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tensor/view.h"
+
+namespace ge::kernels {
+
+enum class Unit : uint8_t { cube = 0, vector = 1, host = 2 };
+
+// One task's operands. During prepare() the views carry sizes, strides and types, and null data.
+struct Call {
+  std::span<const View> in, out;     // an absent optional input has dtype none
+  std::span<const int64_t> ints;     // parameters, in the order that the kernel's comment gives
+  std::span<const double> floats;
+  std::span<const std::byte> blob;   // e.g. a vector program
+  const void* state = nullptr;       // Work::state of this task
+  std::byte* shared = nullptr;       // Work::shared bytes, 64-byte aligned, one for all workers
+  std::byte* scratch = nullptr;      // Work::scratch bytes, 64-byte aligned, the worker's own
+};
+
+// What prepare() says of a task of these sizes. Depends on the Call alone, never on the thread count.
+struct Work {
+  int64_t chunks = 1;                  // 0: nothing to do
+  int64_t scratch = 0;                 // bytes for each worker
+  int64_t shared = 0;                  // bytes for the task, alive only while it runs
+  std::shared_ptr<const void> state;   // made once for each Binding, read by every chunk
+};
+
+struct Kernel {
+  std::string_view name;               // stable: it stands in .om files
+  Unit unit = Unit::vector;
+  // Checks arity, types, ranks and parameters (a damaged .om must get an error here, never a crash in
+  // run), and says how the task is cut. Total: any Call is answered.
+  Result<Work> (*prepare)(const Call&) = nullptr;
+  // Runs one chunk, 0 <= chunk < Work::chunks. Errors are for data only (an index out of range).
+  Status (*run)(const Call&, int64_t chunk) = nullptr;
+  // Bit i: output may be the same memory as input i when sizes and strides are equal.
+  uint32_t in_place = 0;
+};
+
+// The table of all kernels. Registration happens before main(); lookup is read-only afterwards.
+struct Register {
+  explicit Register(const Kernel& k);
+};
+const Kernel* find(std::string_view name);
+std::vector<const Kernel*> all();  // sorted by name
+
+}  // namespace ge::kernels

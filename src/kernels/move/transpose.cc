@@ -1,0 +1,134 @@
+#include "kernels/isa.h"
+#include "kernels/move/copy.h"
+#include "kernels/move/element_size.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ge::kernels::move {
+namespace {
+
+template <class T>
+void transpose_plain(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t na,
+                     int64_t nb) {
+  for (int64_t a = 0; a < na; ++a) {
+    const std::byte* p = from + a * static_cast<int64_t>(sizeof(T));
+    std::byte* q = to + a * to_pitch;
+    for (int64_t b = 0; b < nb; ++b) store(q + b * static_cast<int64_t>(sizeof(T)), load<T>(p + b * from_pitch));
+  }
+}
+
+#if defined(__x86_64__)
+
+inline __m128i load128(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+inline void store128(std::byte* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
+
+template <int kBytes>
+inline __m128i unpack_low(__m128i a, __m128i b) {
+  if constexpr (kBytes == 1) return _mm_unpacklo_epi8(a, b);
+  else if constexpr (kBytes == 2) return _mm_unpacklo_epi16(a, b);
+  else if constexpr (kBytes == 4) return _mm_unpacklo_epi32(a, b);
+  else return _mm_unpacklo_epi64(a, b);
+}
+template <int kBytes>
+inline __m128i unpack_high(__m128i a, __m128i b) {
+  if constexpr (kBytes == 1) return _mm_unpackhi_epi8(a, b);
+  else if constexpr (kBytes == 2) return _mm_unpackhi_epi16(a, b);
+  else if constexpr (kBytes == 4) return _mm_unpackhi_epi32(a, b);
+  else return _mm_unpackhi_epi64(a, b);
+}
+
+// N registers of N elements; log2(N) perfect shuffles transpose them.
+template <int kBytes>
+inline void transpose_sse(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch) {
+  constexpr int kN = 16 / kBytes;
+  __m128i x[kN], y[kN];
+#pragma GCC unroll 16
+  for (int i = 0; i < kN; ++i) x[i] = load128(from + i * from_pitch);
+#pragma GCC unroll 4
+  for (int round = 1; round < kN; round *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kN / 2; ++i) {
+      y[2 * i] = unpack_low<kBytes>(x[i], x[i + kN / 2]);
+      y[2 * i + 1] = unpack_high<kBytes>(x[i], x[i + kN / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kN; ++i) x[i] = y[i];
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kN; ++i) store128(to + i * to_pitch, x[i]);
+}
+
+// 8x8 of 4 bytes; rows i and i+4 share a register, so that shuffles stay inside 128-bit lanes.
+__attribute__((target("avx2"))) inline void transpose_8x8(const std::byte* from, int64_t from_pitch,
+                                                          std::byte* to, int64_t to_pitch) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const std::byte* p = from + 16 * half;
+    std::byte* q = to + 4 * half * to_pitch;
+    __m256 x[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i)
+      x[i] = _mm256_insertf128_ps(
+          _mm256_castps128_ps256(_mm_loadu_ps(reinterpret_cast<const float*>(p + i * from_pitch))),
+          _mm_loadu_ps(reinterpret_cast<const float*>(p + (i + 4) * from_pitch)), 1);
+    __m256 t0 = _mm256_unpacklo_ps(x[0], x[1]), t1 = _mm256_unpackhi_ps(x[0], x[1]);
+    __m256 t2 = _mm256_unpacklo_ps(x[2], x[3]), t3 = _mm256_unpackhi_ps(x[2], x[3]);
+    _mm256_storeu_ps(reinterpret_cast<float*>(q), _mm256_shuffle_ps(t0, t2, 0x44));
+    _mm256_storeu_ps(reinterpret_cast<float*>(q + to_pitch), _mm256_shuffle_ps(t0, t2, 0xee));
+    _mm256_storeu_ps(reinterpret_cast<float*>(q + 2 * to_pitch), _mm256_shuffle_ps(t1, t3, 0x44));
+    _mm256_storeu_ps(reinterpret_cast<float*>(q + 3 * to_pitch), _mm256_shuffle_ps(t1, t3, 0xee));
+  }
+}
+
+__attribute__((target("avx2"))) void transpose4_avx2(const std::byte* from, int64_t from_pitch, std::byte* to,
+                                                     int64_t to_pitch, int64_t na, int64_t nb) {
+  int64_t full_a = na & ~int64_t{7}, full_b = nb & ~int64_t{7};
+  for (int64_t b = 0; b < full_b; b += 8)
+    for (int64_t a = 0; a < full_a; a += 8)
+      transpose_8x8(from + a * 4 + b * from_pitch, from_pitch, to + a * to_pitch + b * 4, to_pitch);
+  if (full_b < nb)
+    transpose_plain<uint32_t>(from + full_b * from_pitch, from_pitch, to + full_b * 4, to_pitch, na, nb - full_b);
+  if (full_a < na)
+    transpose_plain<uint32_t>(from + full_a * 4, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
+}
+
+template <int kBytes, class T>
+void transpose_blocks(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t na,
+                      int64_t nb) {
+  constexpr int64_t kN = 16 / kBytes;
+  int64_t full_a = na / kN * kN, full_b = nb / kN * kN;
+  for (int64_t b = 0; b < full_b; b += kN)
+    for (int64_t a = 0; a < full_a; a += kN)
+      transpose_sse<kBytes>(from + a * kBytes + b * from_pitch, from_pitch, to + a * to_pitch + b * kBytes, to_pitch);
+  if (full_b < nb)
+    transpose_plain<T>(from + full_b * from_pitch, from_pitch, to + full_b * kBytes, to_pitch, na, nb - full_b);
+  if (full_a < na)
+    transpose_plain<T>(from + full_a * kBytes, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
+}
+
+#endif
+
+}  // namespace
+
+void transpose_tile(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t na,
+                    int64_t nb, int64_t bytes) {
+#if defined(__x86_64__)
+  switch (bytes) {
+    case 1: return transpose_blocks<1, uint8_t>(from, from_pitch, to, to_pitch, na, nb);
+    case 2: return transpose_blocks<2, uint16_t>(from, from_pitch, to, to_pitch, na, nb);
+    case 4:
+      if (isa() >= Isa::avx2) return transpose4_avx2(from, from_pitch, to, to_pitch, na, nb);
+      return transpose_blocks<4, uint32_t>(from, from_pitch, to, to_pitch, na, nb);
+    case 8: return transpose_blocks<8, uint64_t>(from, from_pitch, to, to_pitch, na, nb);
+    default: return transpose_plain<Bytes16>(from, from_pitch, to, to_pitch, na, nb);
+  }
+#else
+  with_element(bytes, [&](auto tag) {
+    transpose_plain<decltype(tag)>(from, from_pitch, to, to_pitch, na, nb);
+  });
+#endif
+}
+
+}  // namespace ge::kernels::move

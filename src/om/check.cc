@@ -1,0 +1,101 @@
+#include "om/check.h"
+
+#include "base/text.h"
+#include "kernels/kernel.h"
+#include "tensor/dtype.h"
+
+namespace ge::om {
+namespace {
+
+Error damaged(std::string what) {
+  return error(code::kParse, format("The .om file cannot be run: {}.", what), "the file is damaged or hostile",
+               "compile the model again");
+}
+
+template <class T>
+bool any_null(const std::vector<std::unique_ptr<T>>& v) {
+  for (auto& p : v)
+    if (!p) return true;
+  return false;
+}
+
+Status check_exprs(const ProgramT& p) {
+  for (size_t i = 0; i < p.exprs.size(); ++i) {
+    const Expr& e = p.exprs[i];
+    if (e.op() > ExprOp::MAX) return damaged(format("expression {} is unknown", i));
+    if (e.op() == ExprOp::constant) continue;
+    if (e.op() == ExprOp::symbol) {
+      if (e.imm() < 0 || static_cast<size_t>(e.imm()) >= p.symbols.size()) return damaged(format("expression {} names no symbol", i));
+      continue;
+    }
+    auto earlier = [&](int32_t k) { return k >= 0 && static_cast<size_t>(k) < i; };
+    if (!earlier(e.a()) || !earlier(e.b()) || (e.op() == ExprOp::select && !earlier(e.c())))
+      return damaged(format("expression {} reads a later one", i));
+  }
+  return ok();
+}
+
+Status check_indices(const std::vector<int32_t>& list, const ProgramT& p, const char* what) {
+  for (int32_t e : list)
+    if (e < 0 || static_cast<size_t>(e) >= p.exprs.size()) return damaged(format("{} has no value", what));
+  return ok();
+}
+
+Status check_view(const ViewT& v, const ProgramT& p) {
+  if (v.buffer < -1 || v.buffer >= static_cast<int32_t>(p.buffers.size())) return damaged("an operand names no buffer");
+  if (v.offset < -1 || v.offset >= static_cast<int32_t>(p.exprs.size())) return damaged("an operand's place has no value");
+  if (v.dtype >= kDTypeCount) return damaged("an operand's type is unknown");
+  GE_RETURN_IF_ERROR(check_indices(v.dims, p, "an operand's size"));
+  return check_indices(v.strides, p, "an operand's stride");
+}
+
+Status check_task(const TaskT& t, const ProgramT& p, const Package& package) {
+  if (any_null(t.alternatives) || t.alternatives.empty()) return damaged(format("task {} has nothing to run", t.name));
+  for (auto& a : t.alternatives) {
+    if (a->kernel < 0 || static_cast<size_t>(a->kernel) >= package.model.kernels.size()) return damaged(format("task {} names no kernel", t.name));
+    if (a->condition < -1 || a->condition >= static_cast<int32_t>(p.exprs.size())) return damaged(format("task {} has no condition", t.name));
+    if (any_null(a->ins) || any_null(a->outs)) return damaged(format("task {} lacks an operand", t.name));
+    for (auto& v : a->ins) GE_RETURN_IF_ERROR(check_view(*v, p));
+    for (auto& v : a->outs) GE_RETURN_IF_ERROR(check_view(*v, p));
+    GE_RETURN_IF_ERROR(check_indices(a->ints, p, "a parameter"));
+  }
+  for (int32_t s : t.programs)
+    if (s < 0 || static_cast<size_t>(s) >= package.model.programs.size()) return damaged(format("task {} names no program", t.name));
+  return ok();
+}
+
+Status check_program(const ProgramT& p, const Package& package) {
+  if (any_null(p.symbols) || any_null(p.inputs) || any_null(p.outputs) || any_null(p.buffers) || any_null(p.tasks) ||
+      any_null(p.segments) || any_null(p.plans))
+    return damaged("a table is empty");
+  GE_RETURN_IF_ERROR(check_exprs(p));
+  for (auto* ports : {&p.inputs, &p.outputs})
+    for (auto& port : *ports) {
+      if (port->dtype >= kDTypeCount) return damaged(format("'{}' has an unknown type", port->name));
+      GE_RETURN_IF_ERROR(check_indices(port->dims, p, "an input's or output's size"));
+    }
+  for (auto& t : p.tasks) GE_RETURN_IF_ERROR(check_task(*t, p, package));
+  int32_t at = 0;
+  for (auto& s : p.segments) {
+    if (s->first != at || s->end < s->first) return damaged("the segments do not follow one another");
+    at = s->end;
+  }
+  if (at != static_cast<int32_t>(p.tasks.size())) return damaged("the segments do not cover the tasks");
+  return ok();
+}
+
+}  // namespace
+
+Status check(const Package& p) {
+  if (any_null(p.model.programs) || any_null(p.model.entries) || any_null(p.model.states)) return damaged("a table is empty");
+  for (auto& k : p.model.kernels)
+    if (!kernels::find(k))
+      return error(code::kUnsupportedOp, format("The .om file needs kernel '{}', which this version lacks.", k),
+                   "it was made by another version of GE", "compile the model again with this version");
+  for (auto& e : p.model.entries)
+    if (e->program < 0 || static_cast<size_t>(e->program) >= p.model.programs.size()) return damaged("an entry names no program");
+  for (auto& program : p.model.programs) GE_RETURN_IF_ERROR(check_program(*program, p));
+  return ok();
+}
+
+}  // namespace ge::om

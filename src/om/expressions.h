@@ -1,0 +1,17 @@
+// Evaluation of a Program's size expressions: total, every overflow or division by zero is an error.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "om/program.h"
+
+namespace ge::om {
+
+// values[i] becomes the value of expression i. symbols[k]: value of symbol k; a symbol that is not
+// known yet is INT64_MIN, and expressions that need it stay INT64_MIN too (segments bind them later).
+Status evaluate(const ProgramT& p, std::span<const int64_t> symbols, std::vector<int64_t>& values);
+
+inline constexpr int64_t kUnknown = INT64_MIN;
+
+}  // namespace ge::om

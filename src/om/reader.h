@@ -1,0 +1,14 @@
+// Bytes of an .om file -> Package. Any bytes may come in; a damaged file gives an error, never a crash.
+#pragma once
+
+#include <memory>
+
+#include "base/file.h"
+#include "om/program.h"
+
+namespace ge::om {
+
+// Checks the header, all lengths and every checksum but the weights'; with check_weights those too.
+Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights);
+
+}  // namespace ge::om

@@ -1,0 +1,63 @@
+#include "om/writer.h"
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "om/format.h"
+
+namespace ge::om {
+namespace {
+
+size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+template <class T>
+void put(std::vector<std::byte>& out, size_t at, const T& v) {
+  std::memcpy(out.data() + at, &v, sizeof v);
+}
+
+}  // namespace
+
+std::vector<std::byte> head_bytes(const Package& p) {
+  flatbuffers::FlatBufferBuilder builder(1 << 16);
+  builder.Finish(CreateModel(builder, &p.model), ModelIdentifier());
+  std::vector<uint64_t> sums;
+  for (size_t at = 0; at < p.weights.size(); at += kSumBlock)
+    sums.push_back(hash64(p.weights.subspan(at, std::min(kSumBlock, p.weights.size() - at))));
+
+  std::span<const std::byte> parts[3] = {
+      std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())),
+      std::as_bytes(std::span(p.notes.data(), p.notes.size())), std::as_bytes(std::span(sums))};
+  SectionEntry table[4] = {};
+  size_t at = round_up(kHeaderBytes + 4 * kSectionBytes, kWeightAlign);
+  for (uint32_t i = 0; i < 3; ++i) {
+    table[i] = {static_cast<SectionKind>(i + 1), 0, at, parts[i].size(), hash64(parts[i])};
+    at = round_up(at + parts[i].size(), kWeightAlign);
+  }
+  at = round_up(at, kPage);
+  table[3] = {SectionKind::weights, 0, at, p.weights.size(), 0};
+
+  std::vector<std::byte> out(at);
+  std::memcpy(out.data(), kMagic.data(), kMagic.size());
+  put(out, 8, kFormatVersion);
+  put(out, 12, uint32_t(4));
+  put(out, 16, uint64_t(at + p.weights.size()));
+  for (size_t i = 0; i < 4; ++i) put(out, kHeaderBytes + i * kSectionBytes, table[i]);
+  put(out, 24, hash64(std::span(out).first(kHeaderBytes + 4 * kSectionBytes)));
+  for (size_t i = 0; i < 3; ++i)
+    if (!parts[i].empty()) std::memcpy(out.data() + table[i].offset, parts[i].data(), parts[i].size());
+  return out;
+}
+
+std::vector<std::byte> to_bytes(const Package& p) {
+  auto out = head_bytes(p);
+  out.insert(out.end(), p.weights.begin(), p.weights.end());
+  return out;
+}
+
+Status write(const Package& p, const std::string& path) {
+  auto head = head_bytes(p);
+  std::span<const std::byte> parts[2] = {head, p.weights};
+  return write_file(path, parts);
+}
+
+}  // namespace ge::om

@@ -1,0 +1,144 @@
+#include "ops/conv_lowering.h"
+
+#include "base/text.h"
+#include "kernels/cube/conv_pack.h"
+
+namespace ge::ops {
+
+Result<Spatial> conv_spatial(const Graph& g, const Node& n) {
+  auto& x = g.value(n.inputs[0]).type.dims;
+  auto& w = g.value(n.inputs[1]).type.dims;
+  std::vector<Dim> in(x.begin() + 2, x.end()), kernel(w.begin() + 2, w.end());
+  return read_spatial(n, in, &kernel);
+}
+
+Result<std::vector<Dim>> conv_dims(const InferContext& c) {
+  auto &x = c.dims(0), &w = c.dims(1);
+  if (x.size() < 3) return c.fail(format("the input {} has no spatial axes", text(x)));
+  if (w.size() != x.size()) return c.fail(format("the weights {} have another rank than the input {}", text(w), text(x)));
+  auto shape = ir::attr_ints(c.node, "kernel_shape");
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (i + 2 < w.size() && w[i + 2].known() && !w[i + 2].is(shape[i]))
+      return c.fail(format("kernel_shape does not agree with the weights {}", text(w)));
+  int64_t groups = ir::attr_int(c.node, "group", 1);
+  if (groups < 1) return c.fail(format("{} groups", groups));
+  Dim channels = w[1] * Dim(groups);
+  if (channels.known() && x[1].known() && !(channels == x[1]))
+    return c.fail(format("{} groups of {} channels do not make the input's {}", groups, w[1].text(), x[1].text()));
+  if (w[0].known() && w[0].value() % groups) return c.fail(format("{} filters in {} groups", w[0].text(), groups));
+  GE_TRY(auto s, conv_spatial(c.graph, c.node));
+  std::vector<Dim> dims{x[0], w[0]};
+  append(dims, s.out);
+  return dims;
+}
+
+namespace {
+
+// The weights as w[groups, M / groups, C / groups, k...], for those computed while running: copied to
+// [groups, k..., C / groups, M / groups], then packed as matrices.
+Arg pack_computed(LowerContext& c, int64_t groups) {
+  Strided v = c.view(1), moved;
+  size_t rank = v.dims.size();
+  Dim mg = floordiv(v.dims[0], Dim(groups));
+  moved.offset = v.offset;
+  auto axis = [&](const Dim& d, const Dim& stride) { moved.dims.push_back(d), moved.strides.push_back(stride); };
+  axis(Dim(groups), v.strides[0] * mg);
+  for (size_t a = 2; a < rank; ++a) axis(v.dims[a], v.strides[a]);
+  axis(v.dims[1], v.strides[1]);
+  axis(mg, v.strides[0]);
+  Arg rows = c.temp(DType::f32, moved.dims);
+  emit_copy(c, c.in_as(1, moved), c.type(1).dtype, rows, DType::f32);
+  Dim k = product(moved.dims, 1, rank);
+  rows.view = Strided::dense({Dim(groups), k, mg});
+  Arg packed = c.temp(DType::f32, {Dim(groups), ceildiv(mg, Dim(16)), k, Dim(16)});
+  c.call("cube.pack_b", {rows}, {packed});
+  return packed;
+}
+
+Tensor pack_conv(const Tensor& w, int64_t groups) {
+  Tensor f = constant_f32(w);
+  int64_t mg = w.dims()[0] / groups, k = w.dims()[0] ? w.count() / w.dims()[0] : 0;
+  Tensor out(DType::f32, {groups, (mg + 15) / 16, k, 16});
+  kernels::cube::pack_conv_weights(f.view(), groups, out.as<float>());
+  return out;
+}
+
+Tensor pack_depthwise(const Tensor& w) {
+  Tensor f = constant_f32(w);
+  int64_t m = w.dims()[0], taps = m ? w.count() / m : 0;
+  Tensor out(DType::f32, {taps, (m + 15) / 16 * 16});
+  kernels::cube::pack_depthwise_weights(f.view(), out.as<float>());
+  return out;
+}
+
+// A temporary with the given dims that lies channels-last.
+Arg channels_last_temp(LowerContext& c, DType t, const std::vector<Dim>& dims) {
+  auto order = channels_last(static_cast<int>(dims.size()));
+  std::vector<Dim> physical;
+  for (int a : order) physical.push_back(dims[static_cast<size_t>(a)]);
+  Strided dense = Strided::dense(physical), seen{Dim(0), dims, std::vector<Dim>(dims.size())};
+  for (size_t a = 0; a < order.size(); ++a) seen.strides[static_cast<size_t>(order[a])] = dense.strides[a];
+  Arg temp = c.temp(t, physical);
+  temp.view = seen;
+  return temp;
+}
+
+// An operand of the program: contiguous or broadcast along the channels, else copied so.
+Arg extra_operand(LowerContext& c, int i, size_t rank) {
+  Strided v = c.view(i);
+  while (v.dims.size() < rank && v.dims.size() < 2) v = with_axis(v, 0);
+  size_t n = v.dims.size();
+  // Axis 1 of the output is axis 1 - (rank - n) of the operand.
+  bool has_channels = n + 1 >= rank;
+  size_t channel = has_channels ? 1 - (rank - n) : 0;
+  if (!has_channels || v.dims[channel].is(1) || v.strides[channel].is(1) || v.strides[channel].is(0)) return c.in_as(i, v);
+  while (v.dims.size() < rank) v = with_axis(v, 0);
+  Arg copy = channels_last_temp(c, c.type(i).dtype, v.dims);
+  emit_copy(c, c.in_as(i, v), c.type(i).dtype, copy, c.type(i).dtype);
+  return copy;
+}
+
+// The residual must have the output's very shape; one that broadcasts becomes part of the program.
+Status settle_residual(LowerContext& c, FusedTail& t) {
+  if (t.residual < 0 || c.type(t.residual).dims == c.out_type(0).dims) return ok();
+  return residual_into_program(t);
+}
+
+}  // namespace
+
+Status lower_conv(LowerContext& c, FusedTail tail) {
+  const Type &x = c.type(0), &w = c.type(1), &y = c.out_type(0);
+  size_t rank = y.dims.size();
+  if (!cube_float(x.dtype) || !cube_float(w.dtype) || rank < 3 || rank > 5) return ok();
+  GE_TRY(Spatial s, conv_spatial(c.graph, c.node));
+  int64_t groups = ir::attr_int(c.node, "group", 1);
+  GE_RETURN_IF_ERROR(settle_residual(c, tail));
+  const Tensor* weights = c.constant_of(1);
+  bool depthwise = weights && groups > 1 && w.dims[1].is(1);
+
+  Strided x_view;
+  std::vector<Arg> in{input_as_f32(c, 0, x_view)};
+  if (depthwise) in.push_back(c.weight(pack_depthwise(*weights)));
+  else if (weights) in.push_back(c.weight(pack_conv(*weights, groups)));
+  else in.push_back(pack_computed(c, groups));
+  in.push_back(bias_vector(c, tail, w.dims[0]));
+  Strided ignored;
+  in.push_back(tail.residual >= 0 ? input_as_f32(c, tail.residual, ignored) : Arg{});
+  for (int i : tail.extras) in.push_back(extra_operand(c, i, rank));
+  while (in.back().kind == Arg::Kind::none) in.pop_back();
+
+  std::vector<Dim> ints{Dim(static_cast<int64_t>(rank) - 2), Dim(groups)};
+  append(ints, s.kernel);
+  append(ints, s.strides);
+  append(ints, s.dilations);
+  append(ints, s.pad_begin);
+  ints.push_back(Dim(tail.act));
+  bool cast = y.dtype != DType::f32;
+  Arg out = cast ? channels_last_temp(c, DType::f32, y.dims) : c.out();
+  c.call(depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints), {tail.p, tail.q},
+         encode_program(tail));
+  if (cast) emit_copy(c, out, DType::f32, c.out(), y.dtype);
+  return ok();
+}
+
+}  // namespace ge::ops

@@ -1,0 +1,71 @@
+// ge.Attention: softmax(scale * q x kt + mask) x v over the last axes, tiled: no matrix of all scores.
+// Inputs q [..., S, D], kt [..., D, T] (already transposed: usually a view), v [..., T, Dv], mask f32 added
+// or bool (false: not seen), broadcastable to [..., S, T]. Rank 2 to 4; leading axes equal.
+// Attributes: scale; causal (0, or 1: query i sees keys up to i + T - S).
+#include "ops/fused_tail.h"
+#include "ops/op.h"
+
+namespace ge::ops {
+namespace {
+
+Status infer(InferContext& c) {
+  if (!c.ranked(0) || !c.ranked(2)) return ok();
+  auto dims = c.dims(0);
+  if (dims.size() < 2 || c.rank(2) < 2) return c.fail("its operands need two axes");
+  dims.back() = c.dims(2).back();
+  c.set(0, c.dtype(0), std::move(dims));
+  return ok();
+}
+
+// Rank 4, as the kernel has it: [B, 1, S, D] for rank 3.
+Strided rank4(Strided v, size_t full_rank) {
+  while (v.dims.size() < full_rank) v = with_axis(std::move(v), 0);
+  if (v.dims.size() == 3) v = with_axis(std::move(v), 1);
+  while (v.dims.size() < 4) v = with_axis(std::move(v), 0);
+  return v;
+}
+
+Status lower(LowerContext& c) {
+  auto rank = static_cast<size_t>(c.out_type().rank());
+  if (c.out_type().dtype != DType::f32 || rank > 4) return c.fail("only f32 of rank 2 to 4");
+  Strided q = rank4(c.view(0), rank), kt = rank4(c.view(1), rank), v = rank4(c.view(2), rank);
+  const Dim &queries = q.dims[2], &depth = q.dims[3], &keys = v.dims[2], &width = v.dims[3];
+  Arg k_arg, v_arg;
+  if (queries.known() && queries.value() <= 512) {
+    // Each chunk packs for itself: cheaper than two more tasks.
+    k_arg = c.in_as(1, transposed_last(kt));
+    v_arg = c.in_as(2, v);
+  } else {
+    k_arg = c.temp(DType::f32, {kt.dims[0], kt.dims[1], ceildiv(keys, 16), depth, 16});
+    v_arg = c.temp(DType::f32, {v.dims[0], v.dims[1], ceildiv(width, 16), keys, 16});
+    c.call("cube.pack_b", {c.in_as(1, kt)}, {k_arg});
+    c.call("cube.pack_b", {c.in_as(2, v)}, {v_arg});
+  }
+  Arg mask;
+  if (c.has(3)) mask = c.in_as(3, rank4(c.view(3), rank));
+  c.call("cube.attention", {c.in_as(0, q), k_arg, v_arg, mask}, {c.out_as(0, rank4(c.out_view(), rank))},
+         {ir::attr_int(c.node, "causal", 0) ? 2 : 0, 0}, {ir::attr_float(c.node, "scale", 1), 0});
+  return ok();
+}
+
+// Where a Transpose alone reads the result, it is written so that the Transpose is a view of row-major memory.
+std::vector<int> layout(const Graph& g, const Node& n) {
+  NodeId reader = g.only_reader(n.outputs[0]);
+  if (!reader || g.node(reader).op != "Transpose") return {};
+  auto perm = ir::attr_ints(g.node(reader), "perm");
+  if (perm.size() != g.value(n.outputs[0]).type.dims.size() || perm.empty() || perm.back() != static_cast<int64_t>(perm.size()) - 1) return {};
+  return {perm.begin(), perm.end()};
+}
+
+const Register r(OpDef{.name = "ge.Attention",
+                       .min_inputs = 3,
+                       .max_inputs = 4,
+                       .attrs = {{"scale", "factor of the scores"}, {"causal", "1: later keys are not seen"}},
+                       .unit = kernels::Unit::cube,
+                       .doc = "attention, tiled",
+                       .infer = infer,
+                       .lower = lower,
+                       .layout = layout});
+
+}  // namespace
+}  // namespace ge::ops

@@ -1,0 +1,42 @@
+// ge.Conv: a convolution with what follows it in one kernel. Inputs x, w, bias [M], residual, extras...;
+// the attributes of Conv, and act and program as in fused_tail.h.
+#include "ops/conv_lowering.h"
+
+namespace ge::ops {
+namespace {
+
+Status infer(InferContext& c) {
+  GE_TRY(auto tail, read_tail(c.node, 2));
+  (void)tail;
+  if (!c.ranked(0) || !c.ranked(1)) {
+    c.set_unranked(0, c.dtype(0));
+    return ok();
+  }
+  GE_TRY(auto dims, conv_dims(c));
+  set_fused_outputs(c, dims, c.dtype(0));
+  return ok();
+}
+
+Status lower(LowerContext& c) {
+  GE_TRY(auto tail, read_tail(c.node, 2));
+  return lower_conv(c, std::move(tail));
+}
+
+std::vector<AttrDef> attrs() {
+  auto a = tail_attrs();
+  for (auto* name : {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}) a.push_back({name, "as of Conv"});
+  return a;
+}
+
+const Register r(OpDef{.name = "ge.Conv",
+                       .min_inputs = 2,
+                       .max_inputs = -1,
+                       .attrs = attrs(),
+                       .unit = kernels::Unit::cube,
+                       .doc = "a convolution with bias, residual, activation and a vector program",
+                       .infer = infer,
+                       .lower = lower,
+                       .layout = channels_last_layout});
+
+}  // namespace
+}  // namespace ge::ops

@@ -1,0 +1,156 @@
+#include "ops/matmul_lowering.h"
+
+#include <tuple>
+
+#include "base/text.h"
+#include "kernels/cube/pack.h"
+#include "ops/vector_lowering.h"
+
+namespace ge::ops {
+
+Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, std::vector<Dim> b,
+                                     bool transpose_a, bool transpose_b) {
+  if (a.empty() || b.empty()) return c.fail("an operand is a scalar");
+  bool vector_a = a.size() == 1, vector_b = b.size() == 1;
+  if (vector_a) a.insert(a.begin(), Dim(1));
+  else if (transpose_a) std::swap(a[a.size() - 1], a[a.size() - 2]);
+  if (vector_b) b.push_back(Dim(1));
+  else if (transpose_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
+  Dim m = a[a.size() - 2], k = a.back(), k2 = b[b.size() - 2], n = b.back();
+  if (k.known() && k2.known() && !(k == k2))
+    return c.fail(format("inner sizes {} and {} differ ({} times {})", k.text(), k2.text(), text(a), text(b)));
+  a.resize(a.size() - 2);
+  b.resize(b.size() - 2);
+  GE_TRY(auto dims, broadcast_dims(c, a, b));
+  if (!vector_a) dims.push_back(m);
+  if (!vector_b) dims.push_back(n);
+  return dims;
+}
+
+namespace {
+
+// A constant B in panels, batch axes kept.
+Tensor pack_constant(const Tensor& t, bool transpose) {
+  Tensor b = constant_f32(t);
+  int rank = b.rank();
+  auto dims = b.dims();
+  int64_t rows = rank == 1 ? dims[0] : dims[static_cast<size_t>(rank) - 2], columns = rank == 1 ? 1 : dims.back();
+  int64_t k = transpose ? columns : rows, n = transpose ? rows : columns;
+  std::vector<int64_t> out_dims(dims.begin(), dims.end() - std::min(rank, 2));
+  int64_t batches = 1;
+  for (int64_t d : out_dims) batches *= d;
+  out_dims.insert(out_dims.end(), {kernels::cube::panels(n), k, 16});
+  Tensor out(DType::f32, out_dims);
+  const int64_t one[2] = {k, n}, strides[2] = {transpose ? 1 : columns, transpose ? columns : 1};
+  for (int64_t i = 0; i < batches; ++i) {
+    auto* data = reinterpret_cast<std::byte*>(b.as<float>() + i * k * n);
+    kernels::cube::pack_b(View{data, DType::f32, 2, one, strides},
+                          out.as<float>() + i * kernels::cube::packed_floats(k, n));
+  }
+  return out;
+}
+
+Arg packed_b(LowerContext& c, const MatMulForm& form) {
+  bool vector = c.type(form.b).rank() == 1, transpose = form.transpose_b && !vector;
+  if (auto* t = c.constant_of(form.b)) return c.weight(pack_constant(*t, transpose));
+  Strided view;
+  Arg b = input_as_f32(c, form.b, view);
+  if (vector) view = with_axis(view, 1);
+  if (transpose) view = transposed_last(view);
+  size_t rank = view.dims.size();
+  std::vector<Dim> dims(view.dims.begin(), view.dims.end() - 2);
+  dims.push_back(ceildiv(view.dims[rank - 1], Dim(16)));
+  dims.push_back(view.dims[rank - 2]);
+  dims.push_back(Dim(16));
+  b.view = view;
+  Arg packed = c.temp(DType::f32, dims);
+  c.call("cube.pack_b", {b}, {packed});
+  return packed;
+}
+
+// Whether the inner stride of an operand of the program is 0 or 1, as the kernel asks.
+bool unit_inner(const Strided& v) {
+  return v.dims.empty() || v.dims.back().is(1) || v.strides.back().is(1) || v.strides.back().is(0);
+}
+
+// The view of an operand that broadcasts to the output, with the output's inserted axes of size 1.
+Strided align(Strided v, bool vector_a, bool vector_b) {
+  if (vector_b) v = with_axis(v, v.dims.size());
+  if (vector_a && v.dims.size() > 1) v = with_axis(v, v.dims.size() - 1);
+  return v;
+}
+
+// Input i as an operand along the output: f32 when the kernel reads it itself.
+Arg along_output(LowerContext& c, int i, bool f32, bool program, bool vector_a, bool vector_b) {
+  Strided view = c.view(i);
+  Arg a = f32 ? input_as_f32(c, i, view) : c.in(i);
+  if (view.dims.empty()) view = with_axis(view, 0);
+  if (program && !unit_inner(view)) {
+    DType t = f32 ? DType::f32 : c.type(i).dtype;
+    Arg copy = c.temp(t, view.dims);
+    a.view = view;
+    emit_copy(c, a, t, copy, t);
+    a = copy;
+    view = Strided::dense(view.dims);
+  }
+  a.view = align(view, vector_a, vector_b);
+  return a;
+}
+
+// A bias fits when it is a vector along N: one axis of N or of an unknown equal size, the others 1.
+bool is_column_vector(const LowerContext& c, int bias, const Dim& n) {
+  auto& dims = c.type(bias).dims;
+  for (size_t a = 0; a + 1 < dims.size(); ++a)
+    if (!dims[a].is(1)) return false;
+  if (dims.empty() || !(dims.back() == n)) return false;
+  auto strides = c.view(bias).strides;
+  return c.constant_of(bias) || n.is(1) || strides.back().is(1);
+}
+
+}  // namespace
+
+Status lower_matmul(LowerContext& c, const MatMulForm& form) {
+  if (!cube_float(c.type(form.a).dtype) || !cube_float(c.type(form.b).dtype)) return ok();
+  for (int i : form.tail.extras)
+    if (!vector_dtype(c.type(i).dtype) && c.type(i).dtype != DType::i64) return c.fail(format("input {} has a type that programs cannot read", i));
+  bool vector_a = c.type(form.a).rank() == 1, vector_b = c.type(form.b).rank() == 1;
+  Strided a_view;
+  Arg a = input_as_f32(c, form.a, a_view);
+  if (vector_a) a_view = with_axis(a_view, 0);
+  else if (form.transpose_a) a_view = transposed_last(a_view);
+  a.view = a_view;
+  Arg b = packed_b(c, form);
+
+  auto widen = [&](Strided v) {
+    if (vector_b) v = with_axis(v, v.dims.size());
+    if (vector_a) v = with_axis(v, v.dims.size() - 1);
+    return v;
+  };
+  Strided out_view = widen(c.out_view(0));
+  Dim n = out_view.dims.back();
+  FusedTail tail = form.tail;
+  GE_RETURN_IF_ERROR(settle_tail(c, tail, tail.bias >= 0 && is_column_vector(c, tail.bias, n)));
+  if (!tail.program && c.out_type(0).dtype != DType::f32) tail.program = identity_program();
+
+  std::vector<Arg> in{a, b, bias_vector(c, tail, n), {}}, out, copies;
+  if (tail.residual >= 0) in[3] = along_output(c, tail.residual, true, false, vector_a, vector_b);
+  for (int i : tail.extras) in.push_back(along_output(c, i, false, true, vector_a, vector_b));
+  while (in.size() > 2 && in.back().kind == Arg::Kind::none) in.pop_back();
+  // With a program the outputs must be contiguous along N: else it writes a temporary that is copied.
+  std::vector<std::tuple<Arg, Arg, DType>> later;
+  for (int i = 0; i < static_cast<int>(c.node.outputs.size()); ++i) {
+    Strided view = widen(c.out_view(i));
+    if (tail.program && !unit_inner(view)) {
+      Arg temp = c.temp(c.out_type(i).dtype, view.dims);
+      later.push_back({temp, c.out_as(i, view), c.out_type(i).dtype});
+      out.push_back(temp);
+    } else {
+      out.push_back(c.out_as(i, view));
+    }
+  }
+  c.call("cube.matmul", std::move(in), std::move(out), {tail.act}, {tail.p, tail.q, tail.scale}, encode_program(tail));
+  for (auto& [from, to, type] : later) emit_copy(c, from, type, to, type);
+  return ok();
+}
+
+}  // namespace ge::ops

@@ -1,0 +1,168 @@
+#include "ops/op.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "base/text.h"
+
+namespace ge::ops {
+namespace {
+std::map<std::string, OpDef, std::less<>>& table() {
+  static std::map<std::string, OpDef, std::less<>> t;
+  return t;
+}
+}  // namespace
+
+Register::Register(OpDef def) {
+  std::string n = def.name;
+  bool fresh = table().emplace(n, std::move(def)).second;
+  GE_CHECK(fresh, "op registered twice: " + n);
+}
+
+const OpDef* find(std::string_view name) {
+  auto it = table().find(name);
+  return it == table().end() ? nullptr : &it->second;
+}
+
+std::vector<const OpDef*> all() {
+  std::vector<const OpDef*> out;
+  for (auto& [n, d] : table()) out.push_back(&d);
+  return out;
+}
+
+const Tensor* InferContext::constant(int i) const {
+  return has(i) ? graph.value(node.inputs[static_cast<size_t>(i)]).constant.get() : nullptr;
+}
+
+std::optional<std::vector<Dim>> InferContext::elements(int i) const {
+  return has(i) ? graph.elements(node.inputs[static_cast<size_t>(i)]) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> InferContext::ints(int i) const {
+  auto e = elements(i);
+  if (!e) return std::nullopt;
+  std::vector<int64_t> out;
+  for (auto& d : *e) {
+    if (!d.known()) return std::nullopt;
+    out.push_back(d.value());
+  }
+  return out;
+}
+
+Dim InferContext::fresh(std::string_view what) {
+  std::string symbol = format("{}.{}", node.name, what);
+  for (char& c : symbol)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
+  graph.symbols.emplace(symbol, ir::SymbolInfo{});
+  return Dim::symbol(symbol);
+}
+
+Error InferContext::fail(std::string message, std::string fix) const {
+  return node_error(code::kBadOp, node.name, format("{}: {}", node.op, message), "", std::move(fix));
+}
+
+Result<int> normalize_axis(const InferContext& c, int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank)
+    return c.fail(format("axis {} is outside -{}..{}", axis, rank, rank - 1));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+Result<std::vector<Dim>> broadcast_dims(const InferContext& c, const std::vector<Dim>& a,
+                                        const std::vector<Dim>& b) {
+  size_t n = std::max(a.size(), b.size());
+  std::vector<Dim> out(n);
+  for (size_t i = 0; i < n; ++i) {
+    Dim x = i + a.size() >= n ? a[i + a.size() - n] : Dim(1);
+    Dim y = i + b.size() >= n ? b[i + b.size() - n] : Dim(1);
+    if (x.known() && y.known() && !x.is(1) && !y.is(1) && !(x == y))
+      return c.fail(format("shapes {} and {} do not broadcast (axis {}: {} against {})", text(a), text(b), i,
+                           x.text(), y.text()));
+    out[i] = broadcast(x, y);
+  }
+  return out;
+}
+
+void UpgradeContext::attr_to_input(std::string_view attr, int index) {
+  auto it = node().attrs.find(attr);
+  if (it == node().attrs.end()) return;
+  ValueId v;
+  if (auto* ints = std::get_if<std::vector<int64_t>>(&it->second)) v = constant_ints(*ints);
+  else if (auto* i = std::get_if<int64_t>(&it->second)) v = graph.add_constant(Tensor::scalar_i64(*i), attr);
+  else if (auto* f = std::get_if<double>(&it->second)) v = constant_float(static_cast<float>(*f));
+  else if (auto* fs = std::get_if<std::vector<double>>(&it->second)) {
+    std::vector<float> values(fs->begin(), fs->end());
+    v = graph.add_constant(Tensor::of<float>(DType::f32, {static_cast<int64_t>(values.size())}, std::span<const float>(values)), attr);
+  } else return;
+  while (node().inputs.size() <= static_cast<size_t>(index)) graph.add_node_input(id, {});
+  graph.set_input(id, index, v);
+  node().attrs.erase(node().attrs.find(attr));
+}
+
+ValueId UpgradeContext::constant_ints(const std::vector<int64_t>& v) {
+  return graph.add_constant(Tensor::vector_i64(v));
+}
+ValueId UpgradeContext::constant_float(float v) { return graph.add_constant(Tensor::scalar_f32(v)); }
+
+Strided Strided::dense(std::vector<Dim> dims) {
+  Strided s;
+  s.strides.resize(dims.size());
+  Dim step(1);
+  for (size_t i = dims.size(); i-- > 0;) {
+    s.strides[i] = step;
+    step = step * dims[i];
+  }
+  s.dims = std::move(dims);
+  return s;
+}
+
+bool Strided::is_dense() const {
+  Dim step(1);
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (dims[i].is(1)) continue;
+    if (!(strides[i] == step)) return false;
+    step = step * dims[i];
+  }
+  return true;
+}
+
+const Tensor* LowerContext::constant_of(int i) const {
+  return has(i) ? graph.value(input(i)).constant.get() : nullptr;
+}
+
+Arg LowerContext::in(int i) const {
+  if (!has(i)) return {};
+  return {Arg::Kind::value, input(i).v, std::nullopt};
+}
+Arg LowerContext::in_as(int i, Strided view) const {
+  Arg a = in(i);
+  a.view = std::move(view);
+  return a;
+}
+Arg LowerContext::out(int i) const {
+  if (!wants(i)) return {};
+  return {Arg::Kind::value, node.outputs[static_cast<size_t>(i)].v, std::nullopt};
+}
+Arg LowerContext::out_as(int i, Strided view) const {
+  Arg a = out(i);
+  a.view = std::move(view);
+  return a;
+}
+Arg LowerContext::weight(Tensor t) {
+  constants.push_back(std::move(t));
+  return {Arg::Kind::constant, static_cast<int32_t>(constants.size()) - 1, std::nullopt};
+}
+Arg LowerContext::temp(DType t, std::vector<Dim> dims) {
+  temps.push_back({t, std::move(dims)});
+  return {Arg::Kind::temp, static_cast<int32_t>(temps.size()) - 1, std::nullopt};
+}
+void LowerContext::call(std::string kernel, std::vector<Arg> ins, std::vector<Arg> outs, std::vector<Dim> ints,
+                        std::vector<double> floats, std::vector<std::byte> blob) {
+  calls.push_back({std::move(kernel), std::move(ins), std::move(outs), std::move(ints), std::move(floats),
+                   std::move(blob)});
+}
+Error LowerContext::fail(std::string message) const {
+  return node_error(code::kUnsupportedOp, node.name, format("{}: {}", node.op, message));
+}
+
+}  // namespace ge::ops

@@ -1,0 +1,228 @@
+// Reductions: ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceSumSquare, ReduceL1, ReduceL2,
+// ReduceLogSum, ReduceLogSumExp. Over the last axes of f32, f16, bf16 and i32 they are vector programs.
+#include "kernels/reference/reduce.h"
+
+#include "base/text.h"
+#include "ops/elementwise.h"
+#include "ops/rows.h"
+#include "ops/vector_lowering.h"
+
+namespace ge::ops {
+namespace {
+
+using kernels::reference::Reduction;
+using V = kernels::vector::Op;
+
+struct Entry {
+  const char* name;
+  Reduction code;
+};
+constexpr Entry kTable[] = {
+    {"ReduceSum", Reduction::sum},       {"ReduceMean", Reduction::mean},     {"ReduceMax", Reduction::max},
+    {"ReduceMin", Reduction::min},       {"ReduceProd", Reduction::prod},     {"ReduceSumSquare", Reduction::sum_square},
+    {"ReduceL1", Reduction::l1},         {"ReduceL2", Reduction::l2},         {"ReduceLogSum", Reduction::log_sum},
+    {"ReduceLogSumExp", Reduction::log_sum_exp},
+};
+
+Reduction code_of(const Node& n) {
+  for (auto& e : kTable)
+    if (n.op == e.name) return e.code;
+  GE_CHECK(false, "not a reduction: " + n.op);
+  return Reduction::sum;
+}
+
+bool keeps(const Node& n) { return ir::attr_int(n, "keepdims", 1) != 0; }
+
+// Which axes are reduced, for an input of this rank; nullopt: known only when running.
+std::optional<std::vector<bool>> reduced_axes(const Graph& g, const Node& n, int rank) {
+  std::vector<Dim> axes;
+  if (n.inputs.size() > 1 && n.inputs[1]) {
+    auto e = g.elements(n.inputs[1]);
+    if (!e) return std::nullopt;
+    axes = *e;
+  }
+  std::vector<bool> out(static_cast<size_t>(rank), axes.empty() && ir::attr_int(n, "noop_with_empty_axes", 0) == 0);
+  for (auto& a : axes) {
+    if (!a.known() || a.value() < -rank || a.value() >= rank) return std::nullopt;
+    out[static_cast<size_t>(a.value() < 0 ? a.value() + rank : a.value())] = true;
+  }
+  return out;
+}
+
+// The only element, when everything of a small integer tensor is reduced.
+void infer_elements(InferContext& c, const std::vector<bool>& reduced) {
+  auto e = c.elements(0);
+  if (!e || e->empty() || std::find(reduced.begin(), reduced.end(), false) != reduced.end()) return;
+  Dim acc = (*e)[0];
+  for (size_t i = 1; i < e->size(); ++i) {
+    auto& x = (*e)[i];
+    switch (code_of(c.node)) {
+      case Reduction::sum: acc = acc + x; break;
+      case Reduction::prod: acc = acc * x; break;
+      case Reduction::max: acc = max(acc, x); break;
+      case Reduction::min: acc = min(acc, x); break;
+      default: return;
+    }
+  }
+  Reduction r = code_of(c.node);
+  if (r != Reduction::sum && r != Reduction::prod && r != Reduction::max && r != Reduction::min) return;
+  c.set_elements(0, {acc});
+}
+
+Status infer(InferContext& c) {
+  DType t = c.dtype(0);
+  if (!c.ranked(0)) {
+    c.set_unranked(0, t);
+    return ok();
+  }
+  int rank = c.rank(0);
+  if (auto axes = c.ints(1))
+    for (int64_t a : *axes) {
+      GE_TRY(int axis, normalize_axis(c, a, rank));
+      (void)axis;
+    }
+  auto reduced = reduced_axes(c.graph, c.node, rank);
+  if (!reduced) {
+    c.set_unranked(0, t);
+    return ok();
+  }
+  std::vector<Dim> dims;
+  for (int a = 0; a < rank; ++a) {
+    bool r = (*reduced)[static_cast<size_t>(a)];
+    if (!r) dims.push_back(c.dims(0)[static_cast<size_t>(a)]);
+    else if (keeps(c.node)) dims.push_back(Dim(1));
+  }
+  c.set(0, t, std::move(dims));
+  infer_elements(c, *reduced);
+  return ok();
+}
+
+// The axes were an attribute: of ReduceSum before 13, of the others before 18.
+Status upgrade(UpgradeContext& c) {
+  c.attr_to_input("axes", 1);
+  return ok();
+}
+
+// The output with the reduced axes as axes of size 1.
+Result<Strided> kept_view(const LowerContext& c, const std::vector<bool>& reduced) {
+  Strided v = c.out_view();
+  if (!keeps(c.node))
+    for (size_t a = 0; a < reduced.size(); ++a)
+      if (reduced[a]) v = with_axes(v, a, 1);
+  if (v.dims.size() != reduced.size()) return c.fail("the output's rank does not fit");
+  return v;
+}
+
+Result<std::vector<bool>> known_axes(const LowerContext& c) {
+  if (auto r = reduced_axes(c.graph, c.node, c.type(0).rank())) return *r;
+  return c.fail("the axes must be known while compiling");
+}
+
+Status emit(LowerContext& c, const char* kernel) {
+  GE_TRY(auto reduced, known_axes(c));
+  GE_TRY(auto view, kept_view(c, reduced));
+  c.call(kernel, {c.in(0)}, {c.out_as(0, view)}, {static_cast<int64_t>(code_of(c.node))});
+  return ok();
+}
+
+Status reference(LowerContext& c) { return emit(c, "ref.Reduce"); }
+
+// The number of last axes that are reduced, if those and no others are; else 0.
+int trailing(const std::vector<bool>& reduced) {
+  size_t n = 0;
+  while (n < reduced.size() && reduced[reduced.size() - 1 - n]) ++n;
+  for (size_t a = 0; a + n < reduced.size(); ++a)
+    if (reduced[a]) return 0;
+  return static_cast<int>(n);
+}
+
+bool vector_type(const Node& n, DType t) {
+  Reduction r = code_of(n);
+  return float_lane(t) || (t == DType::i32 && (r == Reduction::sum || r == Reduction::max || r == Reduction::min));
+}
+
+int row_axes(const Graph& g, const Node& n) {
+  auto& x = g.value(n.inputs[0]).type;
+  if (!x.ranked || !keeps(n) || !vector_type(n, x.dtype) || !row_major_input(g, n)) return 0;
+  auto reduced = reduced_axes(g, n, x.rank());
+  return reduced ? trailing(*reduced) : 0;
+}
+
+bool vector(VectorContext& c) {
+  DType t = c.graph.value(c.node.inputs[0]).type.dtype;
+  if (!vector_type(c.node, t)) return false;
+  auto& b = c.builder;
+  auto x = c.in[0];
+  bool integer = t == DType::i32;
+  auto sum = [&](kernels::vector::Reg r) { return b.reduce(V::row_sum, r); };
+  switch (code_of(c.node)) {
+    case Reduction::sum: c.out[0] = b.reduce(integer ? V::row_isum : V::row_sum, x); break;
+    case Reduction::mean: c.out[0] = b.reduce(V::row_mean, x); break;
+    case Reduction::max: c.out[0] = b.reduce(integer ? V::row_imax : V::row_max, x); break;
+    case Reduction::min: c.out[0] = b.reduce(integer ? V::row_imin : V::row_min, x); break;
+    case Reduction::prod: c.out[0] = b.reduce(V::row_prod, x); break;
+    case Reduction::sum_square: c.out[0] = sum(b.op(V::square, x)); break;
+    case Reduction::l1: c.out[0] = sum(b.op(V::abs, x)); break;
+    case Reduction::l2: c.out[0] = b.op(V::sqrt, sum(b.op(V::square, x))); break;
+    case Reduction::log_sum: c.out[0] = b.op(V::log, sum(x)); break;
+    case Reduction::log_sum_exp: {
+      auto most = b.reduce(V::row_max, x);
+      // An infinite maximum must not become inf - inf.
+      auto shift = b.op(V::select, b.op(V::is_inf, most), b.constant(0.0f), most);
+      c.out[0] = b.op(V::add, shift, b.op(V::log, sum(b.op(V::exp, b.op(V::sub, x, shift)))));
+      break;
+    }
+  }
+  return true;
+}
+
+Status lower(LowerContext& c) {
+  GE_TRY(auto reduced, known_axes(c));
+  DType t = c.type(0).dtype;
+  int rows = trailing(reduced);
+  if (rows && vector_type(c.node, t) && contiguous_row(c.view(0), rows)) {
+    kernels::vector::ProgramBuilder b;
+    auto made = append_vector(c.graph, c.node, b, {b.load(0, vector_lane(t))});
+    if (made) {
+      b.store(0, (*made)[0]);
+      GE_TRY(auto program, b.finish());
+      GE_TRY(auto view, kept_view(c, reduced));
+      emit_vector_program(c, program, rows, {c.in(0)}, {c.out_as(0, view)});
+      return ok();
+    }
+  }
+  Reduction r = code_of(c.node);
+  bool integer = t == DType::i32 || t == DType::i64;
+  if (integer ? r == Reduction::l2 || r >= Reduction::log_sum : !(float_lane(t) || t == DType::f64)) return ok();
+  return emit(c, "reduce.axes");
+}
+
+std::vector<int> layout(const Graph& g, const Node& n) {
+  return keeps(n) ? inherit_layout(g, n) : std::vector<int>{};
+}
+
+OpDef define(const Entry& e) {
+  OpDef d;
+  d.name = e.name;
+  d.min_inputs = 1;
+  d.max_inputs = 2;
+  d.attrs = {{"keepdims", "0: reduced axes are left out"}, {"noop_with_empty_axes", "1: no axes means none, not all"}};
+  d.doc = "over the axes in input 1, or all";
+  d.infer = infer;
+  d.upgrade = upgrade;
+  d.reference = reference;
+  d.lower = lower;
+  d.vector_kind = VectorKind::row;
+  d.vector = vector;
+  d.row_axes = row_axes;
+  d.layout = layout;
+  return d;
+}
+
+[[maybe_unused]] const bool registered = [] {
+  for (auto& e : kTable) Register r(define(e));
+  return true;
+}();
+
+}  // namespace
+}  // namespace ge::ops

@@ -1,0 +1,39 @@
+#include "ops/rewrite.h"
+
+#include "base/text.h"
+
+namespace ge::ops {
+
+ValueId make_node(UpgradeContext& c, std::string op, std::vector<ValueId> inputs, ir::Attrs attrs) {
+  NodeId n = c.graph.insert(std::move(op), std::move(inputs), {Type{}}, std::move(attrs), c.id);
+  return c.graph.node(n).outputs[0];
+}
+
+void become(UpgradeContext& c, std::string op, std::vector<ValueId> inputs, ir::Attrs attrs) {
+  // Inputs that are left over become absent ones; an operator with fewer inputs would not take them.
+  size_t old = c.node().inputs.size();
+  for (size_t i = 0; i < old; ++i) c.graph.set_input(c.id, static_cast<int>(i), ValueId{});
+  c.node().inputs.resize(std::min(old, inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i < c.node().inputs.size()) c.graph.set_input(c.id, static_cast<int>(i), inputs[i]);
+    else c.graph.add_node_input(c.id, inputs[i]);
+  }
+  c.node().op = std::move(op);
+  c.node().attrs = std::move(attrs);
+}
+
+ValueId input_of(const UpgradeContext& c, size_t i) {
+  auto& in = c.node().inputs;
+  return i < in.size() ? in[i] : ValueId{};
+}
+
+const Tensor* constant_of(const UpgradeContext& c, size_t i) {
+  ValueId v = input_of(c, i);
+  return v ? c.graph.value(v).constant.get() : nullptr;
+}
+
+Error upgrade_error(const UpgradeContext& c, std::string why) {
+  return node_error(code::kUnsupportedOp, c.node().name, format("{}: {}", c.node().op, why));
+}
+
+}  // namespace ge::ops

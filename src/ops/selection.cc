@@ -1,0 +1,114 @@
+// NonZero, Compress, Unique, ReverseSequence. The sizes of the first three depend on data: they are
+// symbols that running binds; only what is known while compiling can be lowered so far.
+#include "base/text.h"
+#include "ops/shape_util.h"
+
+namespace ge::ops {
+namespace {
+
+Status not_yet(LowerContext& c) { return c.fail("the size of its output depends on data, which is not supported yet"); }
+
+Status infer_non_zero(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 1));
+  Dim rank = c.ranked(0) ? Dim(std::max(c.rank(0), 1)) : c.fresh("rank");
+  c.set(0, DType::i64, {rank, c.fresh("count")});
+  return ok();
+}
+
+// ---- Compress: known when the condition is a constant.
+
+Status infer_compress(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 2));
+  if (c.dtype(1) != DType::boolean) return c.fail(format("the condition is {}, not bool", name(c.dtype(1))));
+  if (c.ranked(1) && c.rank(1) != 1) return c.fail("the condition is not a list");
+  bool flat = !has_attr(c.node, "axis");
+  if (!c.ranked(0) && !flat) {
+    c.set_unranked(0, c.dtype(0));
+    return ok();
+  }
+  int axis = 0;
+  if (!flat) {
+    GE_TRY(axis, normalize_axis(c, attr_int(c.node, "axis", 0), c.rank(0)));
+  }
+  Dim count;
+  if (auto e = c.ints(1)) {
+    int64_t n = 0;
+    for (int64_t v : *e) n += v != 0;
+    // A condition longer than the axis counts only up to its end.
+    Dim size = flat ? (c.ranked(0) ? product(c.dims(0)) : Dim(0)) : c.dims(0)[static_cast<size_t>(axis)];
+    bool fits = size.known() && static_cast<int64_t>(e->size()) <= size.value();
+    count = fits ? Dim(n) : c.fresh("count");
+  } else {
+    count = c.fresh("count");
+  }
+  std::vector<Dim> dims{count};
+  if (!flat) dims = c.dims(0), dims[static_cast<size_t>(axis)] = count;
+  c.set(0, c.dtype(0), std::move(dims));
+  return ok();
+}
+
+Status emit_compress(LowerContext& c) {
+  if (!c.elements(1)) return not_yet(c);
+  int64_t axis = has_attr(c.node, "axis") ? wrap_axis(attr_int(c.node, "axis", 0), c.type(0).rank()) : -1;
+  c.call("ref.Compress", {c.in(0), c.in(1)}, {c.out()}, {axis});
+  return ok();
+}
+
+// ---- Unique
+
+Status infer_unique(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 1));
+  Dim count = c.fresh("count");
+  if (!has_attr(c.node, "axis")) {
+    c.set(0, c.dtype(0), {count});
+  } else if (c.ranked(0)) {
+    GE_TRY(int axis, normalize_axis(c, attr_int(c.node, "axis", 0), c.rank(0)));
+    auto dims = c.dims(0);
+    dims[static_cast<size_t>(axis)] = count;
+    c.set(0, c.dtype(0), std::move(dims));
+  } else {
+    c.set_unranked(0, c.dtype(0));
+  }
+  Dim inverse = !c.ranked(0) ? c.fresh("inverse") : product(c.dims(0));
+  if (has_attr(c.node, "axis") && c.ranked(0))
+    inverse = c.dims(0)[static_cast<size_t>(wrap_axis(attr_int(c.node, "axis", 0), c.rank(0)))];
+  c.set(1, DType::i64, {count});
+  c.set(2, DType::i64, {inverse});
+  c.set(3, DType::i64, {count});
+  return ok();
+}
+
+// ---- ReverseSequence
+
+Status infer_reverse(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 2));
+  if (c.dtype(1) != DType::i64) return c.fail(format("lengths are {}, not i64", name(c.dtype(1))));
+  int64_t batch = attr_int(c.node, "batch_axis", 1), time = attr_int(c.node, "time_axis", 0);
+  if (batch == time || batch < 0 || batch > 1 || time < 0 || time > 1) return c.fail("batch_axis and time_axis must be 0 and 1");
+  if (c.ranked(0) && c.rank(0) < 2) return c.fail(format("{} has less than 2 axes", text(c.dims(0))));
+  c.out[0] = c.type(0);
+  return ok();
+}
+
+Status emit_reverse(LowerContext& c) {
+  c.call("ref.ReverseSequence", {c.in(0), c.in(1)}, {c.out()}, {attr_int(c.node, "batch_axis", 1), attr_int(c.node, "time_axis", 0)});
+  return ok();
+}
+
+const Register registered[] = {
+    Register(OpDef{.name = "NonZero", .min_inputs = 1, .max_inputs = 1, .since = 9, .unit = kernels::Unit::host,
+                   .doc = "Indices of the elements that are not zero.", .infer = infer_non_zero, .reference = not_yet}),
+    Register(OpDef{.name = "Compress", .min_inputs = 2, .max_inputs = 2, .since = 9,
+                   .attrs = {{"axis", "Along which; absent: the flat input."}},
+                   .doc = "The entries for which the condition holds.", .infer = infer_compress, .reference = emit_compress}),
+    Register(OpDef{.name = "Unique", .min_inputs = 1, .max_inputs = 1, .max_outputs = 4, .since = 11,
+                   .attrs = {{"axis", "Along which; absent: the flat input."}, {"sorted", "In order (1) or as they come."}},
+                   .unit = kernels::Unit::host, .doc = "The different entries, and where they are.", .infer = infer_unique,
+                   .reference = not_yet}),
+    Register(OpDef{.name = "ReverseSequence", .min_inputs = 2, .max_inputs = 2, .since = 10,
+                   .attrs = {{"batch_axis", "0 or 1."}, {"time_axis", "0 or 1."}},
+                   .doc = "Reverses the first entries of each sequence.", .infer = infer_reverse, .reference = emit_reverse}),
+};
+
+}  // namespace
+}  // namespace ge::ops

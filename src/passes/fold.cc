@@ -1,0 +1,84 @@
+// Constant folding, bounded: a node of constants is computed now unless that would make the model
+// larger by more than the limit. Values whose elements are all known numbers become constants too.
+#include <algorithm>
+
+#include "ops/evaluate.h"
+#include "passes/pass.h"
+
+namespace ge::passes {
+namespace {
+
+bool known_numbers(const std::vector<Dim>& e) {
+  return std::all_of(e.begin(), e.end(), [](auto& d) { return d.known(); });
+}
+
+Tensor integer_tensor(const ir::Type& type, const std::vector<Dim>& elements) {
+  std::vector<int64_t> dims;
+  for (auto& d : type.dims) dims.push_back(d.value());
+  Tensor t(type.dtype, std::move(dims));
+  for (size_t i = 0; i < elements.size(); ++i) {
+    int64_t v = elements[i].value();
+    switch (size_of(type.dtype)) {
+      case 1: t.as<int8_t>()[i] = static_cast<int8_t>(v); break;
+      case 2: t.as<int16_t>()[i] = static_cast<int16_t>(v); break;
+      case 4: t.as<int32_t>()[i] = static_cast<int32_t>(v); break;
+      default: t.as<int64_t>()[i] = v;
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+Result<bool> fold(ir::Graph& g, PassContext& c) {
+  bool changed = false;
+  int64_t grown = 0;
+  for (ir::NodeId id : g.order()) {
+    auto& n = g.node(id);
+    auto* def = ops::find(n.op);
+    if (!def || !def->deterministic || !def->foldable) continue;
+    bool all_known = true;
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      if (!n.outputs[i]) continue;
+      auto& v = g.value(n.outputs[i]);
+      bool numbers = v.content && known_numbers(*v.content) && v.type.is_static() && (is_integer(v.type.dtype) || v.type.dtype == DType::boolean);
+      if (numbers) {
+        g.make_constant(n.outputs[i], integer_tensor(v.type, *v.content));
+        changed = true;
+      } else {
+        all_known = false;
+      }
+    }
+    if (all_known) {
+      g.erase(id);
+      continue;
+    }
+    bool constant = !n.inputs.empty() || n.op == "ConstantOfShape";
+    int64_t freed = 0, made = 0;
+    for (auto v : n.inputs) {
+      constant &= !v || g.is_constant(v);
+      if (v && g.is_constant(v) && g.reader_count(v) == 1) freed += static_cast<int64_t>(g.value(v).constant->bytes());
+    }
+    for (auto v : n.outputs) {
+      if (!v) continue;
+      auto& t = g.value(v).type;
+      constant &= t.is_static() && t.dtype != DType::string && t.kind == ir::TypeKind::tensor;
+      if (!constant) break;
+      Dim count = product(t.dims);
+      constant &= count.known() && count.value() < (int64_t(1) << 40);
+      if (constant) made += count.value() * size_of(t.dtype);
+    }
+    if (!constant || grown + made - freed > c.options.fold_limit) continue;
+    auto values = ops::evaluate(g, n);
+    if (!values.ok()) continue;  // it stays, and runs
+    grown += std::max<int64_t>(0, made - freed);
+    auto outputs = n.outputs;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i]) g.make_constant(outputs[i], std::move((*values)[i]));
+    g.erase(id);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace ge::passes

@@ -1,0 +1,142 @@
+#include "passes/fusion.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "passes/pass.h"
+
+namespace ge::passes {
+namespace {
+
+struct Rule {
+  Fusion fusion;
+  std::vector<Pattern> patterns;
+  size_t size = 0;
+};
+
+std::vector<Rule>& rules() {
+  static std::vector<Rule> r;
+  return r;
+}
+
+}  // namespace
+
+RegisterFusion::RegisterFusion(Fusion f) {
+  Rule r;
+  for (auto& text : f.patterns) {
+    auto p = parse_pattern(text);
+    GE_CHECK(p.ok(), p.ok() ? "" : p.error().message);
+    r.size = std::max(r.size, p->nodes.size());
+    r.patterns.push_back(*std::move(p));
+  }
+  r.fusion = std::move(f);
+  auto& all = rules();
+  all.push_back(std::move(r));
+  std::sort(all.begin(), all.end(), [](auto& a, auto& b) {
+    return std::tuple(a.fusion.order, -static_cast<int64_t>(a.size), a.fusion.name) <
+           std::tuple(b.fusion.order, -static_cast<int64_t>(b.size), b.fusion.name);
+  });
+}
+
+std::vector<const Fusion*> fusions() {
+  std::vector<const Fusion*> out;
+  for (auto& r : rules()) out.push_back(&r.fusion);
+  return out;
+}
+
+void erase_matched(ir::Graph& g, const Match& m) {
+  std::vector<ir::NodeId> left;
+  for (auto& [name, id] : m.nodes) left.push_back(id);
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (auto& id : left) {
+      if (!id || g.node(id).dead) continue;
+      auto& outs = g.node(id).outputs;
+      if (std::any_of(outs.begin(), outs.end(), [&](auto v) { return v && g.reader_count(v) > 0; })) continue;
+      g.erase(id);
+      progress = true;
+    }
+  }
+}
+
+void take_over(ir::Graph& g, const Match& m, ir::ValueId old_value, ir::NodeId node) {
+  g.node(node).origin = m.origins();
+  g.value(g.node(node).outputs[0]).type = g.value(old_value).type;
+  g.replace_uses(old_value, g.node(node).outputs[0]);
+}
+
+namespace {
+
+Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, Trace& trace) {
+  std::string anchor = g.node(id).name;
+  MatchFailure best;
+  for (auto& p : r.patterns) {
+    Match m;
+    MatchFailure failure;
+    if (!match(p, g, id, m, failure)) {
+      if (!failure.why.empty() && failure.matched >= best.matched) best = failure;
+      continue;
+    }
+    Verdict verdict;
+    for (auto check : r.fusion.require) {
+      verdict = check(m);
+      if (!verdict) break;
+    }
+    if (!verdict) {
+      best = {failure.of, failure.of, anchor, verdict.why, verdict.help};
+      continue;
+    }
+    GE_TRY(ir::NodeId made, r.fusion.build(g, m));
+    if (made) trace.fused(r.fusion.name, g, made);
+    trace.drop_near_misses_at(anchor, r.fusion.name);
+    return true;
+  }
+  if (!best.why.empty()) trace.near_miss({r.fusion.name, anchor, best.matched, best.of, best.blocker, best.why, best.help});
+  return false;
+}
+
+Result<bool> apply(ir::Graph& g, const Rule& r, Trace& trace) {
+  if (r.fusion.search) return r.fusion.search(g, trace);
+  bool changed = false;
+  for (ir::NodeId id : g.order()) {
+    // A node can take up several followers: try again where it now stands.
+    if (g.node(id).dead) continue;
+    GE_TRY(bool done, apply_at(g, r, id, trace));
+    changed |= done;
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<bool> fuse(ir::Graph& g, PassContext& c) {
+  bool changed = false;
+  for (size_t i = 0; i < rules().size();) {
+    int stage = rules()[i].fusion.order;
+    size_t end = i;
+    while (end < rules().size() && rules()[end].fusion.order == stage) ++end;
+    for (int round = 0; round < 8; ++round) {
+      bool any = false;
+      for (size_t k = i; k < end; ++k) {
+        auto& rule = rules()[k];
+        if (!c.options.fusion || c.options.disabled.count(rule.fusion.name)) {
+          c.trace.off(rule.fusion.name);
+          continue;
+        }
+        auto done = apply(g, rule, c.trace);
+        if (!done.ok()) return Status(std::move(done).take_error()).context("fusion " + rule.fusion.name);
+        if (*done) {
+          any = true;
+          GE_RETURN_IF_ERROR(infer(g).context("inference after fusion " + rule.fusion.name));
+        }
+      }
+      changed |= any;
+      if (!any) break;
+    }
+    i = end;
+  }
+  return changed;
+}
+
+}  // namespace ge::passes

@@ -1,0 +1,41 @@
+// Fusion rules: one file each in fusions/, registered here. Three kinds under one tracing interface:
+// a pattern rule (text, checks, a builder), a region or sibling rule (a function that searches by itself
+// and reports to the same Trace).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "passes/pattern.h"
+
+namespace ge::passes {
+
+using Check = Verdict (*)(const Match&);
+// Replaces the matched nodes; returns the node that stands there now (none: it is now another value).
+using Build = Result<ir::NodeId> (*)(ir::Graph&, const Match&);
+// Searches the graph itself; true when it changed something.
+using Search = Result<bool> (*)(ir::Graph&, Trace&);
+
+struct Fusion {
+  std::string name;                    // what --disable_fusion takes
+  std::string doc;
+  int order = 0;                       // stage: rules of a lower stage run to the end first
+  std::vector<std::string> patterns;   // alternatives, tried in turn
+  std::vector<Check> require;
+  Build build = nullptr;
+  Search search = nullptr;
+};
+
+struct RegisterFusion {
+  explicit RegisterFusion(Fusion f);
+};
+// By stage, then by size of the pattern (larger first), then by name.
+std::vector<const Fusion*> fusions();
+
+// The matched nodes, which nobody reads any more, in an order in which they can be erased.
+void erase_matched(ir::Graph& g, const Match& m);
+// Readers of `old_value` read output 0 of `node`, which gets the origins of the match.
+void take_over(ir::Graph& g, const Match& m, ir::ValueId old_value, ir::NodeId node);
+
+}  // namespace ge::passes

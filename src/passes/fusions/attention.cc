@@ -1,0 +1,177 @@
+//   MatMul(q, kt) -> [Mul|Div(scale)] -> [Add(mask)] -> Softmax -> MatMul(., v)   becomes   ge.Attention
+// Grown from the Softmax: upwards through mask and scale to the first product, downwards to the second.
+#include <algorithm>
+
+#include "base/text.h"
+#include "passes/fusions/cube_group.h"
+
+namespace ge::passes {
+namespace {
+
+using ir::NodeId;
+using ir::ValueId;
+
+struct Attention {
+  ValueId q, kt, v, mask, out;
+  double scale = 1;
+  std::vector<NodeId> nodes;   // found so far
+};
+
+class Finder {
+ public:
+  Finder(const ir::Graph& g, NodeId softmax) : g_(g), softmax_(softmax) {}
+  Attention found;
+  NearMiss miss;               // of the failure
+
+  bool find() {
+    miss = {"attention", g_.node(softmax_).name, 1, 3, "", "", ""};
+    auto& n = g_.node(softmax_);
+    auto& type = g_.value(n.outputs[0]).type;
+    if (!type.ranked || type.rank() < 2) return false;
+    int64_t axis = ir::attr_int(n, "axis", -1);
+    if (axis != -1 && axis != type.rank() - 1) return false;
+    found.nodes.push_back(softmax_);
+    if (!scores(n.inputs[0])) return false;
+    miss.matched = 2;
+    return product() && shapes();
+  }
+
+ private:
+  bool fail(NodeId blocker, std::string why, std::string help = "") {
+    miss.blocker = blocker ? g_.node(blocker).name : "";
+    miss.why = std::move(why);
+    miss.help = std::move(help);
+    return false;
+  }
+  bool private_value(ValueId v) {
+    if (g_.reader_count(v) == 1 && !g_.is_output(v)) return true;
+    return fail(g_.value(v).producer, g_.is_output(v) ? format("{} is an output of the graph", g_.value(v).name) : format("{} has {} readers", g_.value(v).name, g_.reader_count(v)));
+  }
+
+  // Upwards from the Softmax's input.
+  bool scores(ValueId v) {
+    for (int step = 0; step < 4; ++step) {
+      NodeId id = g_.value(v).producer;
+      if (!id) return false;
+      auto& n = g_.node(id);
+      bool near = n.op == "MatMul" || n.op == "Add" || n.op == "Mul" || n.op == "Div";
+      if (!near) {
+        // Only what still looks like attention is worth a word: a product above this node.
+        ValueId up = n.inputs.empty() ? ValueId{} : n.inputs[0];
+        NodeId above = up ? g_.value(up).producer : NodeId{};
+        if (above && g_.node(above).op == "MatMul") fail(id, format("{} stands between the product and the Softmax", n.op));
+        return false;
+      }
+      if (n.op == "MatMul") {
+        if (!private_value(v)) return false;
+        found.q = n.inputs[0];
+        found.kt = n.inputs[1];
+        found.nodes.push_back(id);
+        return true;
+      }
+      auto scalar = scalar_constant(g_, n.inputs[1]);
+      auto left = n.op == "Mul" ? scalar_constant(g_, n.inputs[0]) : std::nullopt;
+      if (n.op == "Add") {
+        if (found.mask || scalar || left) return fail(id, "a second sum stands before the Softmax");
+        bool first = leads_to_product(n.inputs[0]);
+        if (!first && !leads_to_product(n.inputs[1])) return false;
+        if (found.scale != 1) return fail(id, "the mask is scaled together with the scores");
+        if (!private_value(v)) return false;
+        found.mask = n.inputs[first ? 1 : 0];
+        v = n.inputs[first ? 0 : 1];
+      } else {
+        if (!scalar && !left) return fail(id, format("the factor of {} is not one constant number", n.op));
+        if (!private_value(v)) return false;
+        found.scale *= n.op == "Div" ? 1 / *scalar : scalar ? *scalar : *left;
+        v = n.inputs[scalar ? 0 : 1];
+      }
+      found.nodes.push_back(id);
+    }
+    return false;
+  }
+
+  bool leads_to_product(ValueId v) const {
+    for (int step = 0; step < 3; ++step) {
+      NodeId id = g_.value(v).producer;
+      if (!id) return false;
+      auto& n = g_.node(id);
+      if (n.op == "MatMul") return true;
+      if (n.op != "Mul" && n.op != "Div") return false;
+      v = scalar_constant(g_, n.inputs[0]) ? n.inputs[1] : n.inputs[0];
+    }
+    return false;
+  }
+
+  bool product() {
+    ValueId p = g_.node(softmax_).outputs[0];
+    if (!private_value(p)) return false;
+    NodeId id = g_.only_reader(p);
+    auto& n = g_.node(id);
+    if (n.op != "MatMul" || n.inputs[0] != p) return fail(id, format("{} reads the Softmax, a product with the values is expected", n.op));
+    found.v = n.inputs[1];
+    found.out = n.outputs[0];
+    found.nodes.push_back(id);
+    miss.matched = 3;
+    return true;
+  }
+
+  bool shapes() {
+    auto &q = g_.value(found.q).type, &kt = g_.value(found.kt).type, &v = g_.value(found.v).type;
+    NodeId at = found.nodes[found.nodes.size() - 2];
+    if (q.dtype != DType::f32) return fail(at, format("the values are {}, f32 is expected", name(q.dtype)));
+    if (!q.ranked || !kt.ranked || !v.ranked || q.rank() < 2 || q.rank() > 4 || q.rank() != kt.rank() || q.rank() != v.rank())
+      return fail(at, format("q, k and v have shapes {}, {}, {}; equal ranks from 2 to 4 are expected", ir::text(q), ir::text(kt), ir::text(v)));
+    for (size_t i = 0; i + 2 < q.dims.size(); ++i)
+      if (!(q.dims[i] == kt.dims[i]) || !(q.dims[i] == v.dims[i])) return fail(at, format("q, k and v have leading sizes {}, {}, {}", q.dims[i].text(), kt.dims[i].text(), v.dims[i].text()));
+    if (found.mask) {
+      auto& mask = g_.value(found.mask).type;
+      if (mask.dtype != DType::f32 || !mask.ranked || mask.rank() > q.rank()) return fail(at, format("the mask is {}", ir::text(mask)));
+      std::vector<Dim> scores = q.dims;
+      scores.back() = kt.dims.back();
+      for (size_t i = 0; i < mask.dims.size(); ++i) {
+        auto& m = mask.dims[mask.dims.size() - 1 - i];
+        if (!m.is(1) && !(m == scores[scores.size() - 1 - i])) return fail(at, format("the mask {} does not broadcast to the scores {}", ir::text(mask), ge::text(scores)));
+      }
+    }
+    return true;
+  }
+
+  const ir::Graph& g_;
+  NodeId softmax_;
+};
+
+ir::NodeId replace(ir::Graph& g, const Attention& a, NodeId anchor) {
+  Match m;   // for take_over and erase_matched
+  m.g = &g;
+  m.anchor = anchor;
+  for (size_t i = 0; i < a.nodes.size(); ++i) m.nodes[format("n{}", i)] = a.nodes[i];
+  std::vector<ValueId> inputs = {a.q, a.kt, a.v};
+  if (a.mask) inputs.push_back(a.mask);
+  // It stands where the last product stood: all operands are known there.
+  auto id = g.insert("ge.Attention", std::move(inputs), {g.value(a.out).type}, {{"scale", a.scale}}, a.nodes.back());
+  take_over(g, m, a.out, id);
+  erase_matched(g, m);
+  return id;
+}
+
+Result<bool> search(ir::Graph& g, Trace& trace) {
+  bool changed = false;
+  for (NodeId id : g.order()) {
+    if (g.node(id).dead || g.node(id).op != "Softmax") continue;
+    Finder finder(g, id);
+    if (!finder.find()) {
+      if (!finder.miss.why.empty()) trace.near_miss(finder.miss);
+      continue;
+    }
+    std::string anchor = g.node(id).name;
+    trace.fused("attention", g, replace(g, finder.found, id));
+    trace.drop_near_misses_at(anchor, "attention");
+    changed = true;
+  }
+  return changed;
+}
+
+const RegisterFusion r(Fusion{.name = "attention", .doc = "two products with a Softmax between them, tiled", .order = 0, .search = search});
+
+}  // namespace
+}  // namespace ge::passes

@@ -1,0 +1,14 @@
+//   Conv -> Relu|Clip|LeakyRelu  becomes  ge.Conv {act}
+#include "passes/fusions/activation.h"
+
+namespace ge::passes {
+namespace {
+const RegisterFusion r(Fusion{.name = "conv_activation",
+                              .doc = "an activation applied to a convolution's sums in registers",
+                              .order = 1,
+                              .patterns = {R"(%t = Conv|ge.Conv(%x, %w, ...)
+                                              %y = Relu|Clip|LeakyRelu(%t, ...))"},
+                              .require = {group_takes_activation},
+                              .build = build_activation});
+}  // namespace
+}  // namespace ge::passes

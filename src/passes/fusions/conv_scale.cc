@@ -1,0 +1,40 @@
+//   Conv(x, w, b) -> Mul(c)  becomes  Conv(x, w * c, b * c)     c constant, one value for each channel
+#include "passes/fusions/cube_group.h"
+
+namespace ge::passes {
+namespace {
+
+Verdict scales_channels(const Match& m) {
+  auto& out = m.g->value(m.g->node(m.nodes.at("t")).outputs[0]).type;
+  if (m.type("w").dtype != DType::f32) return no("the weights are not f32");
+  if (!per_channel(*m.g, m.value("c"), out, 1)) return no("the constant factor is not one value for each channel");
+  return yes();
+}
+
+Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
+  CubeGroup group;
+  Verdict v = read_group(g, m.nodes.at("t"), group);
+  GE_CHECK(v.holds, v.why);
+  auto k = *per_channel(g, m.value("c"), g.value(m.value("t")).type, 1);
+  auto& old_w = *m.constant("w");
+  Tensor w(DType::f32, old_w.dims());
+  int64_t each = k.empty() ? 0 : w.count() / static_cast<int64_t>(k.size());
+  for (int64_t i = 0; i < w.count(); ++i) w.as<float>()[i] = old_w.as<float>()[i] * k[static_cast<size_t>(i / each)];
+  group.w = g.add_constant(std::move(w), g.value(m.value("w")).name + ".scaled");
+  if (m.has("b")) {
+    for (size_t i = 0; i < k.size(); ++i) k[i] *= m.constant("b")->as<float>()[i];
+    group.bias = g.add_constant(vector_f32(k), "bias");
+  }
+  return write_group(g, m, group, m.value("y"));
+}
+
+const RegisterFusion r(Fusion{.name = "conv_scale",
+                              .doc = "a constant factor of each channel goes into the convolution's weights",
+                              .order = 0,
+                              .patterns = {R"(%t = Conv(%x, %w:const, %b?:const)
+                                              %y = Mul(%t, %c:const))"},
+                              .require = {scales_channels},
+                              .build = build});
+
+}  // namespace
+}  // namespace ge::passes

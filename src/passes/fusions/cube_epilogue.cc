@@ -1,0 +1,104 @@
+//   Conv|MatMul -> elementwise -> elementwise ...   becomes   ge.Conv|ge.MatMul {program}
+// A chain of elementwise nodes after a product or convolution runs as a vector program on each finished
+// tile. Other operands of the chain broadcast to the tile. Relu, bias and residual have rules of their own,
+// which run in registers.
+#include "base/text.h"
+#include "ops/vector_lowering.h"
+#include "passes/fusions/cube_group.h"
+
+namespace ge::passes {
+namespace {
+
+using ir::NodeId;
+using ir::ValueId;
+using kernels::vector::ProgramBuilder;
+using kernels::vector::Reg;
+
+constexpr size_t kMaxExtras = 6;
+
+bool is_cube(const ir::Node& n) { return n.op == "Conv" || n.op == "ge.Conv" || n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul"; }
+
+// The group with node e taken into its program; the verdict says why not.
+Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::string& program) {
+  auto& n = g.node(e);
+  ValueId tile = g.node(cube).outputs[0];
+  auto& out = g.value(tile).type;
+  if (ops::vector_row_axes(g, n) != std::optional(0)) return no(format("{} is not elementwise", n.op));
+  if (n.outputs.size() != 1) return no(format("{} has several outputs", n.op));
+  auto& made = g.value(n.outputs[0]).type;
+  if (out.dtype != DType::f32 || made.dtype != DType::f32) return no("the values are not f32");
+  if (made.dims != out.dims) return no(format("{} makes shape {} from {}", n.op, ir::text(made), ir::text(out)));
+  Verdict v = read_group(g, cube, group);
+  if (!v) return v;
+  ProgramBuilder b;
+  Reg value = b.load(0);
+  std::vector<Reg> inputs = {value};
+  for (size_t i = 0; i < group.extras.size(); ++i)
+    inputs.push_back(b.load(static_cast<int>(i) + 1, ops::vector_lane(g.value(group.extras[i]).type.dtype)));
+  if (group.has_program()) {
+    auto old = kernels::vector::parse(std::get<std::string>(group.attrs["program"]));
+    if (!old.ok()) return no("its program cannot be read");
+    value = b.append(*old, inputs)[0];
+  }
+  std::vector<Reg> regs;
+  for (ValueId in : n.inputs) {
+    if (!in) {
+      regs.push_back(kernels::vector::kNoReg);
+      continue;
+    }
+    if (in == tile) {
+      regs.push_back(value);
+      continue;
+    }
+    if (!ops::vector_dtype(g.value(in).type.dtype)) return no(format("{} is {}", g.value(in).name, name(g.value(in).type.dtype)));
+    auto scalar = scalar_constant(g, in);
+    if (scalar && g.value(in).type.dtype == DType::f32) {
+      regs.push_back(b.constant(static_cast<float>(*scalar)));
+      continue;
+    }
+    group.extras.push_back(in);
+    regs.push_back(b.load(static_cast<int>(group.extras.size()), ops::vector_lane(g.value(in).type.dtype)));
+  }
+  if (group.extras.size() > kMaxExtras) return no("the chain has too many operands");
+  auto result = ops::append_vector(g, n, b, std::move(regs));
+  if (!result) return no(format("{} has no vector form for these types", n.op));
+  b.store(0, (*result)[0]);
+  auto p = b.finish(static_cast<int>(group.extras.size()) + 1, 1);
+  if (!p.ok() || p->phases.size() > 1) return no(p.ok() ? "it needs a whole row" : p.error().message);
+  program = kernels::vector::print(*p);
+  return yes();
+}
+
+Result<bool> search(ir::Graph& g, Trace& trace) {
+  bool changed = false;
+  for (NodeId id : g.order()) {
+    if (g.node(id).dead || !is_cube(g.node(id))) continue;
+    NodeId cube = id;
+    bool taken = false;
+    for (int step = 0; step < 24; ++step) {
+      NodeId e = g.only_reader(g.node(cube).outputs[0]);
+      if (!e) break;
+      CubeGroup group;
+      std::string program;
+      Verdict v = take(g, cube, e, group, program);
+      if (!v) {
+        if (ops::vector_row_axes(g, g.node(e)) == std::optional(0)) trace.near_miss({"cube_epilogue", g.node(e).name, 1, 2, g.node(e).name, v.why, v.help});
+        break;
+      }
+      group.attrs["program"] = program;
+      Match m;
+      m.g = &g;
+      m.anchor = e;
+      m.nodes = {{"cube", cube}, {"e", e}};
+      cube = write_group(g, m, group, g.node(e).outputs[0]);
+      taken = changed = true;
+    }
+    if (taken) trace.fused("cube_epilogue", g, cube);
+  }
+  return changed;
+}
+
+const RegisterFusion r(Fusion{.name = "cube_epilogue", .doc = "elementwise chains on the finished tile of a product or convolution", .order = 3, .search = search});
+
+}  // namespace
+}  // namespace ge::passes

@@ -1,0 +1,67 @@
+//   0.5 * x * (1 + erf(x / sqrt 2))                              becomes  Gelu(x)
+//   0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))        becomes  Gelu(x) {approximate=tanh}
+#include <cmath>
+
+#include "base/text.h"
+#include "passes/fusions/cube_group.h"
+
+namespace ge::passes {
+namespace {
+
+// The exporters' constants are rounded to f32 or f16.
+Verdict near(const Match& m, std::string_view name, double want) {
+  if (!m.has(name)) return yes();
+  auto v = scalar_constant(*m.g, m.value(name));
+  if (v && std::abs(*v - want) <= 1e-3 * want) return yes();
+  return no(v ? format("%{} is {}, {} is expected", name, *v, want) : format("%{} is not one number", name));
+}
+
+Verdict constants(const Match& m) {
+  const double kRoot2 = std::sqrt(2.0);
+  auto first = [](Verdict a, Verdict b) { return a.holds ? b : a; };
+  Verdict v = first(near(m, "one", 1), near(m, "half", 0.5));
+  v = first(v, near(m, "root", m.nodes.count("d") && m.node("d").op == "Div" ? kRoot2 : 1 / kRoot2));
+  v = first(v, first(near(m, "three", 3), near(m, "cubic", 0.044715)));
+  return first(v, near(m, "k", std::sqrt(2 / M_PI)));
+}
+
+Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
+  ir::Attrs attrs;
+  if (m.nodes.count("tanh")) attrs["approximate"] = std::string("tanh");
+  auto id = g.insert("Gelu", {m.value("x")}, {g.value(m.value("y")).type}, std::move(attrs), m.anchor);
+  take_over(g, m, m.value("y"), id);
+  erase_matched(g, m);
+  return id;
+}
+
+constexpr const char* kErf = R"(%d = Div|Mul(%x, %root:const)
+                                %e = Erf(%d)
+                                %o = Add(%e, %one:const)
+)";
+constexpr const char* kTanh = R"(%p = Pow(%x, %three:const)
+                                 %q = Mul(%p, %cubic:const)
+                                 %s = Add(%x, %q)
+                                 %u = Mul(%s, %k:const)
+                                 %tanh = Tanh(%u)
+                                 %o = Add(%tanh, %one:const)
+)";
+constexpr const char* kTails[] = {"%m = Mul(%x, %o)\n%y = Mul(%m, %half:const)",
+                                  "%m = Mul(%x, %half:const)\n%y = Mul(%m, %o)",
+                                  "%m = Mul(%o, %half:const)\n%y = Mul(%x, %m)"};
+
+std::vector<std::string> patterns() {
+  std::vector<std::string> out;
+  for (const char* head : {kErf, kTanh})
+    for (const char* tail : kTails) out.push_back(std::string(head) + tail);
+  return out;
+}
+
+const RegisterFusion r(Fusion{.name = "gelu",
+                              .doc = "Gelu spelt out, with erf or tanh",
+                              .order = 0,
+                              .patterns = patterns(),
+                              .require = {constants},
+                              .build = build});
+
+}  // namespace
+}  // namespace ge::passes

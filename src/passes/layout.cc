@@ -1,0 +1,32 @@
+// Physical layout: each op says in which order of axes it likes its output (channels-last after a
+// convolution); elementwise ops follow their input; outputs of the graph are row-major. Every kernel takes
+// any strides, so a layout is never wrong, only slow.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/op.h"
+#include "passes/pass.h"
+
+namespace ge::passes {
+
+Result<bool> layout(ir::Graph& g, PassContext&) {
+  bool changed = false;
+  for (ir::NodeId id : g.order()) {
+    auto& n = g.node(id);
+    auto* def = ops::find(n.op);
+    std::vector<int> wish = def && def->layout ? def->layout(g, n) : std::vector<int>{};
+    std::vector<int> row_major(wish.size());
+    std::iota(row_major.begin(), row_major.end(), 0);
+    if (wish == row_major) wish.clear();
+    for (ir::ValueId v : n.outputs) {
+      if (!v) continue;
+      auto& value = g.value(v);
+      std::vector<int> order = g.is_output(v) || wish.size() != value.type.dims.size() ? std::vector<int>{} : wish;
+      changed |= value.layout != order;
+      value.layout = std::move(order);
+    }
+  }
+  return changed;
+}
+
+}  // namespace ge::passes

@@ -1,0 +1,55 @@
+// A pass is one function from a Graph to a better Graph of the same meaning. The pipeline is a literal
+// list (pipeline.cc); every pass can be switched off by name, is timed, and is followed by inference
+// and, when asked for, verification.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "passes/trace.h"
+
+namespace ge::passes {
+
+struct PassOptions {
+  std::set<std::string> disabled;        // names of passes and fusion rules
+  bool fusion = true;
+  bool verify = false;                   // check the graph after every pass
+  std::string stop_after;                // name of a pass, or empty
+  int64_t fold_limit = int64_t(1) << 20; // folding may add at most so many bytes beyond what it removes
+};
+
+struct PassTime {
+  std::string name;
+  double ms;
+  bool changed;
+};
+
+struct PassContext {
+  const PassOptions& options;
+  Trace& trace;
+  std::vector<PassTime> times;
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view doc;
+  Result<bool> (*run)(ir::Graph&, PassContext&);   // true: the graph changed
+};
+
+// All passes in order.
+std::vector<Pass> pipeline();
+Status run_pipeline(ir::Graph& g, PassContext& context);
+
+// The passes. Types, sizes and known elements of every value:
+Status infer(ir::Graph& g);
+Result<bool> fold(ir::Graph& g, PassContext& c);          // constants computed while compiling
+Result<bool> cse(ir::Graph& g, PassContext& c);           // equal nodes merged
+Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
+Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
+Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes
+Result<bool> fuse(ir::Graph& g, PassContext& c);          // the rules of fusions/
+Result<bool> vector_regions(ir::Graph& g, PassContext& c);
+
+}  // namespace ge::passes

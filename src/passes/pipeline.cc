@@ -1,0 +1,50 @@
+#include <chrono>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "ir/verify.h"
+#include "passes/pass.h"
+
+namespace ge::passes {
+
+// The order is a decision: simplify until nothing changes, then fuse from the largest shapes to the
+// smallest, then what remains becomes vector regions, and last the physical layout.
+std::vector<Pass> pipeline() {
+  return {
+      {"fold", "constants computed while compiling", fold},
+      {"dce", "what nobody reads is dropped", dce},
+      {"normal_form", "one way to write what means the same", normal_form},
+      {"cse", "equal nodes become one", cse},
+      {"fuse", "the fusion rules", fuse},
+      {"fold_fused", "constants that fusions made", fold},
+      {"layout", "physical order of axes", layout},
+      {"vector_regions", "elementwise and row nodes become vector programs", vector_regions},
+      {"dce_last", "what the rewrites left over", dce},
+  };
+}
+
+Status run_pipeline(ir::Graph& g, PassContext& context) {
+  GE_RETURN_IF_ERROR(infer(g));
+  for (auto& pass : pipeline()) {
+    std::string name(pass.name);
+    if (context.options.disabled.count(name)) continue;
+    auto start = std::chrono::steady_clock::now();
+    bool any = false;
+    // Simplifying passes feed one another; a bound keeps a rule that undoes another from hanging us.
+    int rounds = name == "normal_form" || name == "fold" ? 4 : 1;
+    for (int i = 0; i < rounds; ++i) {
+      auto changed = pass.run(g, context);
+      if (!changed.ok()) return Status(std::move(changed).take_error()).context("pass " + name);
+      if (!*changed) break;
+      any = true;
+      GE_RETURN_IF_ERROR(infer(g).context("inference after pass " + name));
+    }
+    if (context.options.verify) GE_RETURN_IF_ERROR(ir::verify(g).context("after pass " + name));
+    double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    context.times.push_back({name, ms, any});
+    if (context.options.stop_after == name) break;
+  }
+  return ok();
+}
+
+}  // namespace ge::passes

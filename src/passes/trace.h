@@ -1,0 +1,45 @@
+// Trace: what the compiler did and why it did not do more. Every fusion rule reports here: what it
+// fused, and, for each place where it came close, how far it got, which node stood in the way and why.
+// Only the best near miss for each rule and place is kept.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace ge::passes {
+
+struct Fused {
+  std::string rule;
+  std::string node;                    // the node that stands there now
+  std::vector<std::string> origins;    // the model's nodes that it replaces
+};
+
+struct NearMiss {
+  std::string rule;
+  std::string anchor;                  // the node where matching began
+  int matched = 0, of = 0;             // nodes of the pattern that were found
+  std::string blocker;                 // the node that stood in the way
+  std::string why;                     // a sentence
+  std::string help;                    // what would help, or empty
+};
+
+class Trace {
+ public:
+  void fused(std::string rule, const ir::Graph& g, ir::NodeId node);
+  void near_miss(NearMiss m);
+  void off(std::string rule);          // a rule that options switched off
+  void drop_near_misses_at(const std::string& anchor, const std::string& rule);
+  const std::vector<Fused>& all_fused() const { return fused_; }
+  std::vector<NearMiss> near_misses() const;
+  const std::vector<std::string>& switched_off() const { return off_; }
+
+ private:
+  std::vector<Fused> fused_;
+  std::map<std::pair<std::string, std::string>, NearMiss> near_;
+  std::vector<std::string> off_;
+};
+
+}  // namespace ge::passes

@@ -1,0 +1,208 @@
+// Vector regions: connected elementwise nodes and row reductions become one ge.Vector node. A region is
+// grown upwards from its last node: a producer joins when only the region reads it and its output has the
+// region's shape (or that shape with the row axes reduced to 1). The names of rule and near misses:
+// "vector_region".
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "ops/vector_lowering.h"
+#include "passes/fusions/cube_group.h"
+#include "passes/pass.h"
+
+namespace ge::passes {
+namespace {
+
+using ir::NodeId;
+using ir::ValueId;
+using kernels::vector::ProgramBuilder;
+using kernels::vector::Reg;
+
+constexpr size_t kMaxNodes = 96, kMaxOperands = 24;
+
+struct Region {
+  std::vector<NodeId> nodes;    // last first
+  std::set<int> members;
+  std::vector<Dim> dims;        // of the last node's output, or of its input when that is reduced
+  int row_axes = 0;
+};
+
+bool loadable(DType t) { return ops::vector_dtype(t) || t == DType::i64 || t == DType::u8 || t == DType::i8 || t == DType::u16 || t == DType::i16; }
+
+// Can the node be computed in registers at all?
+bool vectorizable(const ir::Graph& g, const ir::Node& n) {
+  if (!ops::vector_row_axes(g, n) || n.outputs.size() != 1 || !n.outputs[0]) return false;
+  ProgramBuilder b;
+  std::vector<Reg> regs;
+  for (ValueId v : n.inputs) {
+    if (v && (!loadable(g.value(v).type.dtype) || !g.value(v).type.ranked)) return false;
+    regs.push_back(v ? b.load(static_cast<int>(regs.size()), ops::vector_lane(g.value(v).type.dtype)) : kernels::vector::kNoReg);
+  }
+  auto& out = g.value(n.outputs[0]);
+  if (!out.type.ranked || !loadable(out.type.dtype) || out.content) return false;
+  auto made = ops::append_vector(g, n, b, std::move(regs));
+  if (!made || (*made)[0] == kernels::vector::kNoReg) return false;
+  b.store(0, (*made)[0]);
+  return b.finish(static_cast<int>(n.inputs.size()), 1).ok();
+}
+
+// dims with the last `axes` sizes replaced by 1.
+std::vector<Dim> reduced(std::vector<Dim> dims, int axes) {
+  for (size_t k = dims.size() - static_cast<size_t>(axes); k < dims.size(); ++k) dims[k] = 1;
+  return dims;
+}
+
+class Grower {
+ public:
+  Grower(ir::Graph& g, Trace& trace) : g_(g), trace_(trace), taken_(g.node_capacity()) {}
+
+  bool run() {
+    auto order = g_.order();
+    for (NodeId id : order) good_[id.v] = vectorizable(g_, g_.node(id));
+    bool changed = false;
+    for (size_t k = order.size(); k-- > 0;) {
+      NodeId id = order[k];
+      if (taken_[static_cast<size_t>(id.v)] || !good_[id.v]) continue;
+      Region r = grow(id);
+      for (NodeId n : r.nodes) taken_[static_cast<size_t>(n.v)] = true;
+      if (r.nodes.size() > 1) changed |= replace(r);
+    }
+    return changed;
+  }
+
+ private:
+  Region grow(NodeId last) {
+    Region r;
+    auto& n = g_.node(last);
+    r.row_axes = *ops::vector_row_axes(g_, n);
+    r.dims = g_.value(n.outputs[0]).type.dims;
+    if (r.row_axes) r.dims = g_.value(n.inputs[0]).type.dims;
+    r.nodes.push_back(last);
+    r.members.insert(last.v);
+    for (size_t i = 0; i < r.nodes.size() && r.nodes.size() < kMaxNodes; ++i) {
+      auto inputs = g_.node(r.nodes[i]).inputs;
+      for (ValueId v : inputs) {
+        if (!v || !g_.value(v).producer) continue;
+        NodeId p = g_.value(v).producer;
+        if (r.members.count(p.v) || taken_[static_cast<size_t>(p.v)] || !good_[p.v]) continue;
+        Verdict verdict = joins(r, p, v);
+        if (!verdict) {
+          trace_.near_miss({"vector_region", g_.node(p).name, 1, 2, g_.node(p).name, verdict.why, verdict.help});
+          continue;
+        }
+        int axes = *ops::vector_row_axes(g_, g_.node(p));
+        r.row_axes = std::max(r.row_axes, axes);
+        r.nodes.push_back(p);
+        r.members.insert(p.v);
+      }
+    }
+    return r;
+  }
+
+  Verdict joins(const Region& r, NodeId p, ValueId v) {
+    auto& value = g_.value(v);
+    if (g_.is_output(v)) return no(format("{} is an output of the graph", value.name));
+    for (auto& u : value.uses)
+      if (!r.members.count(u.node.v)) return no(format("{} is also read by {}", value.name, g_.node(u.node).name));
+    if (!ops::vector_dtype(value.type.dtype)) return no(format("{} is {}, which registers do not hold", value.name, name(value.type.dtype)));
+    int axes = *ops::vector_row_axes(g_, g_.node(p));
+    if (axes && r.row_axes && axes != r.row_axes) return no("it reduces other axes than the region");
+    int row = std::max(axes, r.row_axes);
+    if (row > static_cast<int>(r.dims.size())) return no("its row is longer than the region's shape");
+    if (axes && g_.value(g_.node(p).inputs[0]).type.dims != r.dims) return no(format("it reduces rows of another shape than {}", ge::text(r.dims)));
+    if (value.type.dims == r.dims) return operands(r, p);
+    if (row && value.type.dims == reduced(r.dims, row) && (axes || r.row_axes)) return operands(r, p);
+    return no(format("{} has shape {}, the region {}", value.name, ir::text(value.type), ge::text(r.dims)));
+  }
+
+  Verdict operands(const Region& r, NodeId p) {
+    std::set<int> inputs;
+    auto add = [&](NodeId id) {
+      for (ValueId v : g_.node(id).inputs)
+        if (v) inputs.insert(v.v);
+    };
+    for (NodeId id : r.nodes) add(id);
+    add(p);
+    return inputs.size() <= kMaxOperands + r.nodes.size() ? yes() : no("the region would read too many operands");
+  }
+
+  bool replace(const Region& r) {
+    std::vector<NodeId> nodes = r.nodes;
+    std::map<int, size_t> position;
+    auto order = g_.order();
+    for (size_t i = 0; i < order.size(); ++i) position[order[i].v] = i;
+    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position[a.v] < position[b.v]; });
+    ProgramBuilder b;
+    std::map<int, Reg> reg;
+    std::vector<ValueId> inputs;
+    for (NodeId id : nodes) {
+      auto& n = g_.node(id);
+      std::vector<Reg> in;
+      for (ValueId v : n.inputs) in.push_back(v ? operand(v, b, reg, inputs) : kernels::vector::kNoReg);
+      auto made = ops::append_vector(g_, n, b, std::move(in));
+      if (!made) return false;
+      reg[n.outputs[0].v] = (*made)[0];
+    }
+    ValueId out = g_.node(nodes.back()).outputs[0];
+    b.store(0, reg[out.v]);
+    auto program = b.finish(static_cast<int>(inputs.size()), 1);
+    if (!program.ok() || inputs.size() > kMaxOperands) {
+      trace_.near_miss({"vector_region", g_.node(nodes.back()).name, static_cast<int>(nodes.size()), static_cast<int>(nodes.size()), g_.node(nodes.back()).name, program.ok() ? "the region reads too many operands" : program.error().message, ""});
+      return false;
+    }
+    bool is_reduced = r.row_axes && g_.value(out).type.dims != r.dims;
+    ir::Attrs attrs;
+    attrs["program"] = kernels::vector::print(*program);
+    attrs["row_axes"] = int64_t(r.row_axes);
+    attrs["dtypes"] = std::vector<int64_t>{static_cast<int64_t>(g_.value(out).type.dtype)};
+    attrs["reduced"] = std::vector<int64_t>{is_reduced};
+    return put(nodes, std::move(inputs), out, std::move(attrs));
+  }
+
+  Reg operand(ValueId v, ProgramBuilder& b, std::map<int, Reg>& reg, std::vector<ValueId>& inputs) {
+    auto it = reg.find(v.v);
+    if (it != reg.end()) return it->second;
+    auto scalar = scalar_constant(g_, v);
+    Reg made;
+    if (scalar && g_.value(v).type.dtype == DType::f32 && g_.value(v).type.rank() <= 1) {
+      made = b.constant(static_cast<float>(*scalar));
+    } else {
+      made = b.load(static_cast<int>(inputs.size()), ops::vector_lane(g_.value(v).type.dtype));
+      inputs.push_back(v);
+    }
+    return reg[v.v] = made;
+  }
+
+  bool put(const std::vector<NodeId>& nodes, std::vector<ValueId> inputs, ValueId out, ir::Attrs attrs) {
+    Match m;
+    m.g = &g_;
+    for (size_t i = 0; i < nodes.size(); ++i) m.nodes[format("n{}", i)] = nodes[i];
+    auto origins = m.origins();
+    NodeId last = nodes.back();
+    auto id = g_.add_node("ge.Vector", std::move(inputs), {ValueId{}}, std::move(attrs), g_.node(last).name + ".region");
+    g_.node(id).rank = g_.node(last).rank;
+    g_.node(id).origin = std::move(origins);
+    g_.set_output(id, 0, out);   // the value keeps name, type and layout
+    for (size_t i = nodes.size(); i-- > 0;) g_.erase(nodes[i]);
+    trace_.fused("vector_region", g_, id);
+    return true;
+  }
+
+  ir::Graph& g_;
+  Trace& trace_;
+  std::vector<bool> taken_;
+  std::map<int, bool> good_;
+};
+
+}  // namespace
+
+Result<bool> vector_regions(ir::Graph& g, PassContext& c) {
+  if (c.options.disabled.count("vector_region")) {
+    c.trace.off("vector_region");
+    return false;
+  }
+  return Grower(g, c.trace).run();
+}
+
+}  // namespace ge::passes

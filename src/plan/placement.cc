@@ -1,0 +1,158 @@
+#include "plan/placement.h"
+
+#include <algorithm>
+
+namespace ge::plan {
+
+using ir::NodeId;
+using ir::ValueId;
+using ops::Strided;
+
+ops::Strided storage_view(const ir::Value& v) {
+  auto& dims = v.type.dims;
+  if (v.layout.empty()) return Strided::dense(dims);
+  Strided s;
+  s.dims = dims;
+  s.strides.resize(dims.size());
+  Dim step(1);
+  for (size_t i = v.layout.size(); i-- > 0;) {
+    auto axis = static_cast<size_t>(v.layout[i]);
+    s.strides[axis] = step;
+    step = step * dims[axis];
+  }
+  return s;
+}
+
+Placement::Placement(const ir::Graph& g, const PlacementOptions& options) : g_(g), options_(options) {
+  places_.resize(g.value_capacity());
+  view_nodes_.resize(g.node_capacity());
+  output_of_.assign(g.value_capacity(), -1);
+  for (size_t i = 0; i < g.inputs.size(); ++i) {
+    auto& v = g.value(g.inputs[i]);
+    int s = add_storage({StorageKind::input, static_cast<int>(i), g.inputs[i], v.type.dtype, product(v.type.dims)});
+    places_[static_cast<size_t>(g.inputs[i].v)] = {s, Strided::dense(v.type.dims)};
+  }
+  auto order = g.order();
+  place_outputs();
+  if (options_.views) place_parts(order);
+  place_rest(order);
+}
+
+int Placement::add_storage(Storage s) {
+  storages_.push_back(std::move(s));
+  return static_cast<int>(storages_.size()) - 1;
+}
+
+void Placement::merge(int from, int to) {
+  for (auto& p : places_)
+    if (p.storage == from) p.storage = to;
+  if (storages_[static_cast<size_t>(from)].kind == StorageKind::output) {
+    storages_[static_cast<size_t>(to)].kind = StorageKind::output;
+    storages_[static_cast<size_t>(to)].index = storages_[static_cast<size_t>(from)].index;
+  }
+  ++counts.in_place;
+}
+
+// A graph output is made in the caller's buffer where its producer can write there: it, or the value
+// that it is a dense view of, has a producer and row-major layout, and serves no other output.
+void Placement::place_outputs() {
+  for (size_t i = 0; i < g_.outputs.size(); ++i) {
+    ValueId v = g_.outputs[i];
+    ValueId root = v;
+    while (options_.views && g_.value(root).producer) {
+      auto& n = g_.node(g_.value(root).producer);
+      auto* op = ops::find(n.op);
+      if (!op || !op->view || n.inputs.empty() || !n.inputs[0]) break;
+      auto& in = g_.value(n.inputs[0]);
+      if (in.constant || g_.elements(n.inputs[0])) break;
+      auto seen = op->view(g_, n, g_.value(root).output_index, storage_view(in));
+      if (!seen || !seen->is_dense() || !seen->offset.is(0) || !in.layout.empty() ||
+          !(product(seen->dims) == product(in.type.dims)) || size_of(in.type.dtype) != size_of(g_.value(v).type.dtype))
+        break;
+      root = n.inputs[0];
+    }
+    auto& value = g_.value(root);
+    bool usable = value.producer && !value.constant && value.layout.empty() && output_of_[static_cast<size_t>(root.v)] < 0;
+    if (!usable && root != v) {
+      root = v;
+      auto& same = g_.value(v);
+      usable = same.producer && !same.constant && same.layout.empty() && output_of_[static_cast<size_t>(v.v)] < 0;
+    }
+    if (!usable) {
+      copies_.push_back({static_cast<int>(i), v});
+      continue;
+    }
+    output_of_[static_cast<size_t>(root.v)] = static_cast<int>(i);
+    if (root != v) ++counts.outputs;
+  }
+}
+
+void Placement::own(ValueId id) {
+  auto& v = g_.value(id);
+  auto& place = places_[static_cast<size_t>(id.v)];
+  if (place.storage >= 0) return;
+  int output = output_of_[static_cast<size_t>(id.v)];
+  place.view = storage_view(v);
+  place.storage = add_storage({output >= 0 ? StorageKind::output : v.constant ? StorageKind::weight : StorageKind::arena,
+                               output, id, v.type.dtype, product(v.type.dims)});
+}
+
+void Placement::place_parts(const std::vector<NodeId>& order) {
+  for (size_t k = order.size(); k-- > 0;) {
+    auto& n = g_.node(order[k]);
+    auto* op = ops::find(n.op);
+    if (!op || !op->place || n.outputs.size() != 1 || !n.outputs[0] || g_.elements(n.outputs[0])) continue;
+    ValueId out = n.outputs[0];
+    own(out);
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      ValueId in = n.inputs[i];
+      if (!in) continue;
+      auto& v = g_.value(in);
+      auto& place = places_[static_cast<size_t>(in.v)];
+      bool twice = std::count(n.inputs.begin(), n.inputs.end(), in) > 1;
+      if (!v.producer || v.constant || place.storage >= 0 || twice || output_of_[static_cast<size_t>(in.v)] >= 0 || g_.elements(in)) continue;
+      auto* maker = ops::find(g_.node(v.producer).op);
+      if (maker && maker->view) continue;  // it would have to be copied: the view stays, Concat copies
+      auto part = op->place(g_, n, static_cast<int>(i), places_[static_cast<size_t>(out.v)].view);
+      if (!part) continue;
+      place = {places_[static_cast<size_t>(out.v)].storage, *part};
+      ++counts.parts;
+    }
+  }
+}
+
+bool Placement::place_view(NodeId id) {
+  auto& n = g_.node(id);
+  auto* op = ops::find(n.op);
+  if (!options_.views || !op || !op->view || n.inputs.empty() || !n.inputs[0]) return false;
+  auto& from = places_[static_cast<size_t>(n.inputs[0].v)];
+  if (from.storage < 0) return false;
+  std::vector<Strided> seen(n.outputs.size());
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    if (!n.outputs[i]) continue;
+    bool fixed = places_[static_cast<size_t>(n.outputs[i].v)].storage >= 0 || output_of_[static_cast<size_t>(n.outputs[i].v)] >= 0;
+    auto v = fixed ? std::nullopt : op->view(g_, n, static_cast<int>(i), from.view);
+    if (!v) return false;
+    seen[i] = *std::move(v);
+  }
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    if (!n.outputs[i]) continue;
+    places_[static_cast<size_t>(n.outputs[i].v)] = {from.storage, std::move(seen[i])};
+    ++counts.views;
+  }
+  return true;
+}
+
+void Placement::place_rest(const std::vector<NodeId>& order) {
+  for (NodeId id : order) {
+    auto& n = g_.node(id);
+    for (ValueId v : n.inputs)
+      if (v && g_.value(v).constant) own(v);
+    view_nodes_[static_cast<size_t>(id.v)] = place_view(id);
+    for (ValueId v : n.outputs)
+      if (v) own(v);
+  }
+  for (ValueId v : g_.outputs) own(v);
+}
+
+}  // namespace ge::plan

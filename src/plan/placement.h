@@ -1,0 +1,73 @@
+// Placement: which memory each value lies in, before offsets are known. A storage is one buffer; a value
+// is a strided view of one. Views (Reshape, Slice, Transpose ...) share their input's storage, parts of a
+// Concat are made inside its storage, and an output may take over an input that ends there (in place).
+// Knows nothing of kernels or offsets; src/lower asks it, arena gives the offsets.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ops/op.h"
+
+namespace ge::plan {
+
+struct PlacementOptions {
+  bool views = true;     // false: every value has storage of its own (memory reuse switched off)
+};
+
+enum class StorageKind : uint8_t { arena, input, output, weight };
+
+struct Storage {
+  StorageKind kind = StorageKind::arena;
+  int index = -1;               // input or output number
+  ir::ValueId value;            // that made it; for weights the constant
+  DType dtype = DType::none;
+  Dim elements;                 // of dtype
+};
+
+struct ValuePlace {
+  int storage = -1;
+  ops::Strided view;            // in elements of the value's dtype, from the start of the storage
+};
+
+// How often each kind of alias was found; tests want to see all of them.
+struct AliasCounts {
+  int views = 0, parts = 0, in_place = 0, outputs = 0;
+};
+
+class Placement {
+ public:
+  Placement(const ir::Graph& g, const PlacementOptions& options);
+
+  const ValuePlace& at(ir::ValueId v) const { return places_[static_cast<size_t>(v.v)]; }
+  const std::vector<Storage>& storages() const { return storages_; }
+  // True when the node's outputs all share their input's memory, so that nothing has to run.
+  bool is_view(ir::NodeId n) const { return view_nodes_[static_cast<size_t>(n.v)]; }
+  int add_storage(Storage s);
+  // Everything in storage `from` lies in `to` from now on (same size, in place).
+  void merge(int from, int to);
+  // Graph outputs that need a copy at the end: (output number, value).
+  const std::vector<std::pair<int, ir::ValueId>>& copies() const { return copies_; }
+  AliasCounts counts;
+
+ private:
+  void place_outputs();
+  void place_parts(const std::vector<ir::NodeId>& order);
+  void place_rest(const std::vector<ir::NodeId>& order);
+  bool place_view(ir::NodeId id);
+  void own(ir::ValueId v);
+  const ir::Graph& g_;
+  PlacementOptions options_;
+  std::vector<ValuePlace> places_;
+  std::vector<Storage> storages_;
+  std::vector<bool> view_nodes_;
+  std::vector<std::pair<int, ir::ValueId>> copies_;
+  std::vector<int> output_of_;  // value -> output number whose buffer it is made in, or -1
+};
+
+// The dense storage of a value whose axes lie in the order of its layout.
+ops::Strided storage_view(const ir::Value& v);
+
+}  // namespace ge::plan

@@ -1,0 +1,336 @@
+#include "runtime/binding.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/text.h"
+#include "kernels/isa.h"
+#include "om/expressions.h"
+
+namespace ge::runtime {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t(1) << 46;
+
+Error damaged(std::string what) {
+  return error(code::kParse, std::move(what), "the .om file is damaged or was made for other sizes",
+               "compile the model again");
+}
+
+std::string shape_text(std::span<const int64_t> dims) {
+  std::string s = "[";
+  for (size_t i = 0; i < dims.size(); ++i) s += format("{}{}", i ? "," : "", dims[i]);
+  return s + "]";
+}
+
+// Row-major strides, or an empty vector when the element count overflows.
+std::vector<int64_t> dense_strides_checked(std::span<const int64_t> dims) {
+  std::vector<int64_t> s(dims.size());
+  int64_t step = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    s[i] = step;
+    if (dims[i] > 0 && __builtin_mul_overflow(step, dims[i], &step)) return {};
+  }
+  return s;
+}
+
+// Bit 0: portable, 1: AVX2, 2: AVX-512, as om.fbs's cpu masks have it.
+uint32_t cpu_class() { return 1u << static_cast<int>(kernels::isa()); }
+
+}  // namespace
+
+Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
+                                          std::span<const std::vector<int64_t>> input_dims) {
+  std::vector<int64_t> symbols(program.symbols.size(), om::kUnknown);
+  auto expected = [&](const om::PortT& port) {
+    std::vector<std::string> parts;
+    for (int32_t e : port.dims) {
+      if (e < 0 || static_cast<size_t>(e) >= program.exprs.size()) return std::string("?");
+      const om::Expr& x = program.exprs[static_cast<size_t>(e)];
+      bool symbol = x.op() == om::ExprOp::symbol && x.imm() >= 0 && static_cast<size_t>(x.imm()) < program.symbols.size();
+      parts.push_back(symbol ? program.symbols[static_cast<size_t>(x.imm())]->name : format("{}", x.imm()));
+    }
+    return "[" + join(parts, ",") + "]";
+  };
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    auto& port = *program.inputs[i];
+    auto& dims = input_dims[i];
+    auto mismatch = [&](std::string why) {
+      bool has_symbol = expected(port).find_first_not_of("[]0123456789,-") != std::string::npos;
+      return error(code::kInputMismatch,
+                   format("Input '{}' has shape {}, the model takes {}: {}.", port.name, shape_text(dims), expected(port), why),
+                   has_symbol ? "" : "[GE] ERROR: Input shape is not supported: dynamic shape detected (the model was compiled for fixed sizes)",
+                   has_symbol ? "feed sizes that the model allows" : "feed this shape, or compile the model with dynamic sizes (--input_shape with -1)");
+    };
+    if (dims.size() != port.dims.size())
+      return mismatch(format("{} axes instead of {}", dims.size(), port.dims.size()));
+    for (size_t k = 0; k < dims.size(); ++k) {
+      int32_t e = port.dims[k];
+      if (e < 0 || static_cast<size_t>(e) >= program.exprs.size()) return damaged("An input's size is missing.");
+      const om::Expr& x = program.exprs[static_cast<size_t>(e)];
+      if (dims[k] < 0) return mismatch(format("axis {} is negative", k));
+      if (x.op() == om::ExprOp::constant) {
+        if (x.imm() != dims[k]) return mismatch(format("axis {} is {} instead of {}", k, dims[k], x.imm()));
+        continue;
+      }
+      if (x.op() != om::ExprOp::symbol || x.imm() < 0 || static_cast<size_t>(x.imm()) >= symbols.size())
+        return damaged("An input's size is neither a number nor a symbol.");
+      auto& known = symbols[static_cast<size_t>(x.imm())];
+      auto& s = *program.symbols[static_cast<size_t>(x.imm())];
+      if (known != om::kUnknown && known != dims[k])
+        return mismatch(format("axis {} ({}) is {} but was {} elsewhere", k, s.name, dims[k], known));
+      if (dims[k] < s.min || dims[k] > s.max)
+        return mismatch(format("axis {} ({}) is {}, allowed are {} to {}", k, s.name, dims[k], s.min, s.max));
+      known = dims[k];
+    }
+  }
+  return symbols;
+}
+
+Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package, const om::ProgramT& program,
+                                                     std::span<const int64_t> symbols, const BindOptions& options) {
+  auto b = std::make_shared<Binding>();
+  b->program = &program;
+  b->symbols.assign(symbols.begin(), symbols.end());
+  b->threads = std::max(1, options.threads);
+  GE_RETURN_IF_ERROR(om::evaluate(program, symbols, b->exprs));
+  GE_RETURN_IF_ERROR(b->bind_buffers(package));
+  for (size_t t = 0; t < program.tasks.size(); ++t)
+    GE_RETURN_IF_ERROR(b->bind_task(package, static_cast<int32_t>(t)).context(format("task {} ({})", t, program.tasks[t]->name)));
+  for (size_t i = 0; i < b->views.size(); ++i) {
+    b->views[i].dims = b->pool_.data() + b->pool_at_[i];
+    b->views[i].strides = b->views[i].dims + b->views[i].rank;
+  }
+  for (size_t t = 0; t < b->tasks.size(); ++t) {
+    auto& task = b->tasks[t];
+    auto& name = program.tasks[static_cast<size_t>(task.task)]->name;
+    kernels::Call call;
+    call.in = std::span(b->views).subspan(static_cast<size_t>(task.view0), static_cast<size_t>(task.inputs));
+    call.out = std::span(b->views).subspan(static_cast<size_t>(task.view0 + task.inputs), static_cast<size_t>(task.outputs));
+    call.ints = std::span(b->ints).subspan(static_cast<size_t>(task.int0), task.call->ints.size());
+    call.floats = task.call->floats;
+    call.blob = std::as_bytes(std::span(task.call->blob));
+    auto work = task.kernel->prepare(call);
+    if (!work.ok()) {
+      Error e = std::move(work).take_error();
+      if (e.node.empty()) e.node = name;
+      return e;
+    }
+    task.work = *std::move(work);
+    auto& w = task.work;
+    if (w.chunks < 0 || w.scratch < 0 || w.shared < 0 || w.scratch > kMaxBytes || w.shared > kMaxBytes)
+      return damaged(format("Task {} asks for impossible scratch.", name));
+  }
+  GE_RETURN_IF_ERROR(b->place(options));
+  return std::shared_ptr<const Binding>(std::move(b));
+}
+
+Status Binding::bind_buffers(const om::Package& package) {
+  auto dims_of = [&](const om::PortT& port, std::vector<int64_t>& dims) -> Result<int64_t> {
+    int64_t bytes = size_of(static_cast<DType>(port.dtype));
+    if (bytes <= 0) return damaged(format("'{}' has an element type that cannot be run.", port.name));
+    for (int32_t e : port.dims) {
+      if (e < 0 || static_cast<size_t>(e) >= exprs.size()) return damaged(format("The shape of '{}' is missing.", port.name));
+      int64_t d = exprs[static_cast<size_t>(e)];
+      if (d == om::kUnknown || d < 0) return damaged(format("The shape of '{}' is not known before the run.", port.name));
+      dims.push_back(d);
+      if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxBytes)
+        return error(code::kTooLarge, format("'{}' would be too large: {}.", port.name, shape_text(dims)));
+    }
+    return bytes;
+  };
+  std::vector<int64_t> in_bytes, out_bytes;
+  for (auto& p : program->inputs) {
+    GE_TRY(int64_t n, dims_of(*p, input_dims.emplace_back()));
+    in_bytes.push_back(n);
+  }
+  for (auto& p : program->outputs) {
+    GE_TRY(int64_t n, dims_of(*p, output_dims.emplace_back()));
+    out_bytes.push_back(n);
+  }
+  for (size_t i = 0; i < program->buffers.size(); ++i) {
+    auto& b = *program->buffers[i];
+    auto number = [&](const std::vector<int64_t>& sizes) -> Result<int64_t> {
+      if (b.index < 0 || static_cast<size_t>(b.index) >= sizes.size()) return damaged(format("Buffer {} names no input or output.", i));
+      return sizes[static_cast<size_t>(b.index)];
+    };
+    int64_t bytes = 0;
+    if (b.align < 1 || b.align > 1 << 20 || (b.align & (b.align - 1))) return damaged(format("Buffer {} has an odd alignment.", i));
+    switch (b.kind) {
+      case om::BufferKind::arena:
+        if (b.bytes < 0 || static_cast<size_t>(b.bytes) >= exprs.size()) return damaged(format("Buffer {} has no size.", i));
+        bytes = exprs[static_cast<size_t>(b.bytes)];
+        if (bytes < 0 || bytes > kMaxBytes) return error(code::kTooLarge, format("Buffer {} would need {} bytes.", i, bytes));
+        if (b.first < 0 || b.last < b.first || static_cast<size_t>(b.last) >= program->tasks.size())
+          return damaged(format("Buffer {} has no lifetime.", i));
+        break;
+      case om::BufferKind::input: {
+        GE_TRY(bytes, number(in_bytes));
+        break;
+      }
+      case om::BufferKind::output: {
+        GE_TRY(bytes, number(out_bytes));
+        break;
+      }
+      case om::BufferKind::weight: {
+        uint64_t end;
+        if (__builtin_add_overflow(b.weight_offset, b.weight_bytes, &end) || end > package.weights.size() || b.weight_offset % om::kWeightAlign)
+          return damaged(format("Buffer {} lies outside of the weights.", i));
+        bytes = static_cast<int64_t>(b.weight_bytes);
+        break;
+      }
+      default: return error(code::kUnsupportedOp, format("Buffer {} is of a kind that this version cannot run.", i));
+    }
+    if (b.value != om::ValueKind::tensor) return error(code::kUnsupportedOp, format("Buffer {} is not a tensor.", i));
+    buffer_bytes.push_back(bytes);
+  }
+  return ok();
+}
+
+Status Binding::bind_view(const om::ViewT& v, bool written, const std::string& where) {
+  View view;
+  BoundView bound;
+  pool_at_.push_back(pool_.size());
+  if (v.buffer < 0) {
+    views.push_back(view);
+    placed.push_back(bound);
+    return ok();
+  }
+  auto expr = [&](int32_t e) { return e >= 0 && static_cast<size_t>(e) < exprs.size() ? exprs[static_cast<size_t>(e)] : om::kUnknown; };
+  if (static_cast<size_t>(v.buffer) >= program->buffers.size()) return damaged(where + ": an operand names no buffer.");
+  auto kind = program->buffers[static_cast<size_t>(v.buffer)]->kind;
+  if (written && (kind == om::BufferKind::input || kind == om::BufferKind::weight))
+    return damaged(where + ": an operand would be written that is read-only.");
+  view.dtype = static_cast<DType>(v.dtype);
+  int64_t element = v.dtype < kDTypeCount ? size_of(view.dtype) : 0;
+  if (element <= 0) return damaged(where + ": an operand has no element type.");
+  if (v.dims.size() > static_cast<size_t>(kMaxRank) || (!v.strides.empty() && v.strides.size() != v.dims.size()))
+    return damaged(where + ": an operand has a wrong rank.");
+  view.rank = static_cast<int32_t>(v.dims.size());
+  int64_t offset = v.offset < 0 ? 0 : expr(v.offset);
+  size_t at = pool_.size();
+  for (int32_t e : v.dims) pool_.push_back(expr(e));
+  bool empty = false;
+  for (size_t i = 0; i < v.dims.size(); ++i) {
+    if (pool_[at + i] < 0) return damaged(where + format(": a size is negative or unknown ({}).", pool_[at + i]));
+    empty |= pool_[at + i] == 0;
+  }
+  if (v.strides.empty()) {
+    auto dense = dense_strides_checked(std::span(pool_).subspan(at, v.dims.size()));
+    if (dense.size() != v.dims.size()) return damaged(where + ": an operand is too large.");
+    pool_.insert(pool_.end(), dense.begin(), dense.end());
+  } else {
+    for (int32_t e : v.strides) pool_.push_back(expr(e));
+  }
+  // The span of elements reached: [low, high].
+  int64_t low = offset, high = offset;
+  for (size_t i = 0; i < v.dims.size() && !empty; ++i) {
+    int64_t reach, stride = pool_[at + v.dims.size() + i];
+    int64_t& side = stride < 0 ? low : high;
+    if (stride == om::kUnknown || __builtin_mul_overflow(stride, pool_[at + i] - 1, &reach) || __builtin_add_overflow(side, reach, &side))
+      return damaged(where + ": an operand is too large.");
+  }
+  int64_t end;
+  if (offset == om::kUnknown) return damaged(where + ": an operand's place is unknown.");
+  if (empty) offset = 0;
+  else if (low < 0 || __builtin_mul_overflow(high, element, &end) || end > buffer_bytes[static_cast<size_t>(v.buffer)] - element)
+    return damaged(where + format(": an operand (buffer {}) leaves its buffer.", v.buffer));
+  bound.buffer = v.buffer;
+  bound.byte_offset = offset * element;
+  views.push_back(view);
+  placed.push_back(bound);
+  return ok();
+}
+
+Status Binding::bind_task(const om::Package& package, int32_t index) {
+  auto& task = *program->tasks[static_cast<size_t>(index)];
+  const om::CallT* chosen = nullptr;
+  for (auto& a : task.alternatives) {
+    if (a->cpu && !(a->cpu & cpu_class())) continue;
+    if (a->condition >= 0) {
+      if (static_cast<size_t>(a->condition) >= exprs.size()) return damaged("A condition is missing.");
+      if (exprs[static_cast<size_t>(a->condition)] == 0) continue;
+    }
+    chosen = a.get();
+    break;
+  }
+  if (!chosen) return error(code::kUnsupportedOp, "No way to compute this task on this CPU.");
+  if (chosen->kernel < 0 || static_cast<size_t>(chosen->kernel) >= package.model.kernels.size()) return damaged("A kernel is missing.");
+  auto& kernel_name = package.model.kernels[static_cast<size_t>(chosen->kernel)];
+  BoundTask t;
+  t.task = index;
+  t.call = chosen;
+  t.kernel = kernels::find(kernel_name);
+  if (!t.kernel)
+    return error(code::kUnsupportedOp, format("Kernel '{}' is not in this version.", kernel_name), "the .om file was made by another version", "compile the model again");
+  t.view0 = static_cast<int32_t>(views.size());
+  t.inputs = static_cast<int32_t>(chosen->ins.size());
+  t.outputs = static_cast<int32_t>(chosen->outs.size());
+  for (auto& v : chosen->ins) GE_RETURN_IF_ERROR(bind_view(*v, false, task.name));
+  for (auto& v : chosen->outs) GE_RETURN_IF_ERROR(bind_view(*v, true, task.name));
+  t.int0 = static_cast<int32_t>(ints.size());
+  for (int32_t e : chosen->ints) {
+    if (e < 0 || static_cast<size_t>(e) >= exprs.size() || exprs[static_cast<size_t>(e)] == om::kUnknown) return damaged("A parameter is missing.");
+    ints.push_back(exprs[static_cast<size_t>(e)]);
+  }
+  tasks.push_back(std::move(t));
+  return ok();
+}
+
+Status Binding::place(const BindOptions& options) {
+  auto start = std::chrono::steady_clock::now();
+  const om::PlanT* stored = nullptr;
+  for (auto& p : program->plans)
+    if (p->symbols == symbols && p->offsets.size() == program->buffers.size()) stored = p.get();
+  std::vector<arena::Interval> intervals;
+  std::vector<int64_t*> targets;
+  buffer_offset.assign(program->buffers.size(), -1);
+  for (size_t i = 0; i < program->buffers.size(); ++i) {
+    auto& b = *program->buffers[i];
+    if (b.kind != om::BufferKind::arena) continue;
+    arena::Interval x{b.first, b.last, buffer_bytes[i], b.align, -1};
+    if (!program->reuse) x.first = 0, x.last = static_cast<int32_t>(program->tasks.size());
+    if (stored) {
+      x.fixed = stored->offsets[i];
+      if (x.fixed < 0 || x.fixed > kMaxBytes || x.fixed % b.align) return damaged(format("Buffer {} has no place in the plan.", i));
+    }
+    intervals.push_back(x);
+    targets.push_back(&buffer_offset[i]);
+  }
+  for (auto& t : tasks) {
+    int64_t scratch = (t.work.scratch + 63) / 64 * 64;
+    t.work.scratch = scratch;
+    int64_t total = scratch * threads;
+    scratch_peak = std::max(scratch_peak, total + t.work.shared);
+    if (t.work.shared) {
+      intervals.push_back({t.task, t.task, t.work.shared, 64, -1});
+      targets.push_back(&t.shared_offset);
+    }
+    if (total) {
+      intervals.push_back({t.task, t.task, total, 64, -1});
+      targets.push_back(&t.scratch_offset);
+    }
+  }
+  arena::Options plan_options = options.plan;
+  if (!program->reuse) plan_options.strategy = arena::Strategy::none;
+  arena::Plan plan = arena::plan(intervals, plan_options);
+  for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = plan.offset[i];
+  arena = plan.arena;
+  lower_bound = plan.lower_bound;
+  proved = plan.proved;
+  plan_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return ok();
+}
+
+std::unique_ptr<om::PlanT> Binding::plan() const {
+  auto p = std::make_unique<om::PlanT>();
+  p->symbols = symbols;
+  p->offsets = buffer_offset;
+  for (size_t i = 0; i < buffer_offset.size(); ++i)
+    if (buffer_offset[i] >= 0) p->arena = std::max(p->arena, buffer_offset[i] + buffer_bytes[i]);
+  p->lower_bound = lower_bound;
+  p->proved = proved;
+  return p;
+}
+
+}  // namespace ge::runtime

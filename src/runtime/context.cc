@@ -1,0 +1,112 @@
+#include "runtime/context.h"
+
+#include <sys/mman.h>
+
+#include <chrono>
+
+#include "base/text.h"
+
+namespace ge::runtime {
+
+Context::~Context() {
+  if (arena_) munmap(arena_, arena_size_);
+}
+
+void Context::trim() {
+  if (arena_) madvise(arena_, arena_size_, MADV_DONTNEED);
+}
+
+Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights) {
+  const Binding& b = *binding;
+  size_t need = (static_cast<size_t>(b.arena) + 4095) / 4096 * 4096;
+  if (need > arena_size_) {
+    if (arena_) munmap(arena_, arena_size_);
+    arena_ = nullptr;
+    arena_size_ = 0;
+    binding_ = nullptr;
+    void* p = mmap(nullptr, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+      return error(code::kOutOfMemory, format("{} for the arena cannot be had.", bytes_text(static_cast<double>(need))));
+    arena_ = static_cast<std::byte*>(p);
+    arena_size_ = need;
+  }
+  binding_ = nullptr;
+  patches_.clear();
+  views_.assign(b.views.begin(), b.views.end());
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const BoundView& at = b.placed[i];
+    if (at.buffer < 0) continue;
+    auto& buffer = *b.program->buffers[static_cast<size_t>(at.buffer)];
+    switch (buffer.kind) {
+      case om::BufferKind::arena:
+        views_[i].data = arena_ + b.buffer_offset[static_cast<size_t>(at.buffer)] + at.byte_offset;
+        break;
+      case om::BufferKind::weight:
+        views_[i].data = const_cast<std::byte*>(weights.data()) + buffer.weight_offset + at.byte_offset;
+        break;
+      default:
+        patches_.push_back({static_cast<int32_t>(i), buffer.index, buffer.kind == om::BufferKind::output, at.byte_offset});
+    }
+  }
+  calls_.resize(b.tasks.size());
+  for (size_t t = 0; t < b.tasks.size(); ++t) {
+    const BoundTask& task = b.tasks[t];
+    kernels::Call& c = calls_[t];
+    c.in = std::span<const View>(views_).subspan(static_cast<size_t>(task.view0), static_cast<size_t>(task.inputs));
+    c.out = std::span<const View>(views_).subspan(static_cast<size_t>(task.view0 + task.inputs), static_cast<size_t>(task.outputs));
+    c.ints = std::span(b.ints).subspan(static_cast<size_t>(task.int0), task.call->ints.size());
+    c.floats = task.call->floats;
+    c.blob = std::as_bytes(std::span(task.call->blob));
+    c.state = task.work.state.get();
+    c.shared = task.work.shared ? arena_ + task.shared_offset : nullptr;
+    c.scratch = task.work.scratch ? arena_ + task.scratch_offset : nullptr;
+  }
+  binding_ = binding;
+  return ok();
+}
+
+namespace {
+struct Chunks {
+  const kernels::Call* call;
+  const BoundTask* task;
+};
+Status run_chunk(void* context, int64_t chunk, int rank) {
+  auto& c = *static_cast<const Chunks*>(context);
+  kernels::Call call = *c.call;
+  if (call.scratch) call.scratch += rank * c.task->work.scratch;
+  return c.task->kernel->run(call, chunk);
+}
+}  // namespace
+
+Status Context::run(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights,
+                    std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile) {
+  if (binding_ != binding) GE_RETURN_IF_ERROR(attach(binding, weights));
+  for (auto& p : patches_) {
+    auto index = static_cast<size_t>(p.index);
+    auto* base = p.output ? static_cast<std::byte*>(outputs[index])
+                          : const_cast<std::byte*>(static_cast<const std::byte*>(inputs[index]));
+    views_[static_cast<size_t>(p.view)].data = base + p.byte_offset;
+  }
+  const Binding& b = *binding;
+  Team run(b.threads);
+  auto clock = [] { return std::chrono::steady_clock::now(); };
+  auto begin = profile ? clock() : std::chrono::steady_clock::time_point();
+  for (size_t t = 0; t < b.tasks.size(); ++t) {
+    const BoundTask& task = b.tasks[t];
+    auto start = profile ? clock() : begin;
+    Chunks chunks{&calls_[t], &task};
+    Status s = run.parallel(task.work.chunks, run_chunk, &chunks);
+    if (!s.ok()) {
+      Error e = std::move(s).take();
+      if (e.node.empty()) e.node = b.program->tasks[static_cast<size_t>(task.task)]->name;
+      return e;
+    }
+    if (profile) {
+      auto us = [](auto d) { return std::chrono::duration<double, std::micro>(d).count(); };
+      profile->entries.push_back({task.task, us(start - begin), us(clock() - start)});
+    }
+  }
+  return ok();
+}
+
+}  // namespace ge::runtime

@@ -1,0 +1,57 @@
+// Context: one run in flight. Owns the arena (address space that grows to the largest Binding it served)
+// and the operands of the Binding's tasks with their addresses filled in. Running a Binding that the
+// Context served before calls no allocator.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/binding.h"
+#include "runtime/pool.h"
+
+namespace ge::runtime {
+
+class Profile;
+
+class Context {
+ public:
+  Context() = default;
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Runs all tasks. inputs and outputs: dense buffers of the Binding's sizes, aligned to their element.
+  Status run(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights,
+             std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile);
+  int64_t arena_bytes() const { return static_cast<int64_t>(arena_size_); }
+  void trim();  // gives the arena's memory back to the system
+
+ private:
+  Status attach(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights);
+  std::shared_ptr<const Binding> binding_;
+  std::byte* arena_ = nullptr;
+  size_t arena_size_ = 0;
+  std::vector<View> views_;
+  std::vector<kernels::Call> calls_;
+  struct Patch {
+    int32_t view;
+    int32_t index;      // input or output number
+    bool output;
+    int64_t byte_offset;
+  };
+  std::vector<Patch> patches_;
+};
+
+// Times of tasks, collected when somebody asks for them.
+class Profile {
+ public:
+  struct Entry {
+    int32_t task;
+    double start_us, us;
+  };
+  std::vector<Entry> entries;
+};
+
+}  // namespace ge::runtime

@@ -1,0 +1,64 @@
+// Model: an opened .om file, ready to run. Holds one Package, a bounded cache of Bindings, and the
+// Contexts that are not in flight. Any number of threads may call one Model at the same time: each call
+// takes a Context of its own, and no lock is held while a run is going on.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "om/program.h"
+#include "runtime/binding.h"
+#include "runtime/context.h"
+
+namespace ge::runtime {
+
+struct LoadOptions {
+  int threads = 0;            // cap of one run; 0: what the pool has
+  bool check_weights = false; // verify the checksums of the weights too
+  bool huge_pages = false;    // a private copy of the weights in huge pages
+};
+
+struct Memory {
+  int64_t weights = 0;        // mapped, shared between processes (private with huge pages)
+  int64_t arena = 0;          // of all Contexts at hand
+  int64_t state = 0;
+  int64_t pool = 0;
+  int contexts = 0;
+};
+
+class Model {
+ public:
+  static Result<std::shared_ptr<Model>> open(const std::string& path, const LoadOptions& options = {});
+  static Result<std::shared_ptr<Model>> open(std::span<const std::byte> bytes, const LoadOptions& options = {});
+  static Result<std::shared_ptr<Model>> from(om::Package package, const LoadOptions& options = {});
+
+  const om::Package& package() const { return package_; }
+  const om::ProgramT& program() const { return *package_.model.programs[static_cast<size_t>(entry_)]; }
+  int threads() const { return threads_; }
+
+  // The Binding for these shapes, from the cache or made now.
+  Result<std::shared_ptr<const Binding>> bind(std::span<const std::vector<int64_t>> input_dims);
+  // inputs[i] and outputs[i] point to dense data of the Binding's sizes.
+  Status run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
+             std::span<void* const> outputs, Profile* profile = nullptr);
+  Memory memory() const;
+  void trim();                // frees idle Contexts
+
+ private:
+  explicit Model(om::Package package) : package_(std::move(package)) {}
+  om::Package package_;
+  int entry_ = 0;
+  int threads_ = 1;
+  mutable std::mutex mutex_;  // guards the two lists below, never held during a run
+  std::list<std::shared_ptr<const Binding>> bindings_;  // most recent first, at most kBindings
+  std::vector<std::unique_ptr<Context>> idle_;
+  int contexts_ = 0;
+  int64_t arena_ = 0;
+  static constexpr size_t kBindings = 64;
+};
+
+}  // namespace ge::runtime

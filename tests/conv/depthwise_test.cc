@@ -1,0 +1,69 @@
+// cube.depthwise against plain loops.
+#include "conv/conv_case.h"
+
+namespace ge::kernels::testing {
+namespace {
+
+TEST(Depthwise, RandomShapes) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(4);
+    for (int done = 0; done < 700;) {
+      ConvCase p;
+      p.c = p.groups = pick(rng, {1, 2, 3, 8, 15, 16, 17, 24, 32, 64, 67, 130});
+      p.m = p.c * pick(rng, {1, 1, 1, 1, 2, 3});
+      if (!random_geometry(p, rng)) continue;
+      ++done;
+      check_conv(p, "cube.depthwise", rng);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Every kernel width and stride that has tiles of its own, at every width up to three tiles, with every
+// combination of cut-off columns.
+TEST(Depthwise, EveryEdge) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(6);
+    for (int64_t k : {3, 5, 7})
+      for (int64_t s : {1, 2})
+        for (int64_t w = 1; w <= 25; ++w)
+          for (int64_t pads = 0; pads < 9; ++pads) {
+            ConvCase p;
+            p.c = p.groups = p.m = 33;
+            p.in[1] = 3, p.in[2] = w, p.k[1] = 3, p.k[2] = k, p.stride[2] = s;
+            p.begin[1] = p.end[1] = 1, p.begin[2] = pads % 3 * (k / 2) / 2, p.end[2] = pads / 3 * (k / 2) / 2;
+            if (!p.size_output()) continue;
+            check_conv(p, "cube.depthwise", rng);
+            if (HasFailure()) return;
+          }
+  }
+}
+
+TEST(Depthwise, VectorProgram) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(12);
+    for (int done = 0; done < 150;) {
+      ConvCase p;
+      p.c = p.groups = pick(rng, {1, 3, 16, 24, 64, 67}), p.m = p.c * pick(rng, {1, 1, 2});
+      if (!random_geometry(p, rng)) continue;
+      ++done;
+      check_program(p, "cube.depthwise", rng);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Depthwise, PrepareIsTotal) {
+  std::mt19937 rng(10);
+  ConvCase p;
+  p.c = p.groups = 6, p.m = 12, p.in[1] = p.in[2] = 9, p.k[1] = p.k[2] = 3, p.begin[1] = 1;
+  ASSERT_TRUE(p.size_output());
+  ConvOperands o(p, true, rng);
+  expect_total("cube.depthwise", o.task(p));
+}
+
+}  // namespace
+}  // namespace ge::kernels::testing

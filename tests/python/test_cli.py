@@ -1,0 +1,115 @@
+"""The commands `atc` and `ge`, as a user types them."""
+
+import os
+import subprocess
+import sys
+
+import fetch
+import numpy as np
+import onnx
+import pytest
+from conftest import difference, reference
+from onnx import TensorProto, helper
+
+BIN = os.path.dirname(sys.executable)
+
+
+def run(program, *arguments, **options):
+    return subprocess.run([os.path.join(BIN, program), *arguments], capture_output=True, text=True,
+                          timeout=120, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def magika(tmp_path_factory):
+    """The .om that atc makes, and what it printed."""
+    folder = tmp_path_factory.mktemp("atc")
+    done = run("atc", f"--model={fetch.fetch('magika')}", "--framework=5", "--output=magika", "--soc_version=cpu",
+               cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "magika.om", done
+
+
+def test_atc_prints_atcs_messages(magika):
+    om, done = magika
+    assert om.exists()
+    lines = done.stdout.split("\n")
+    assert lines[0] == "ATC start working now, please wait for a moment."
+    assert "ATC run success, welcome to the next use." in lines
+
+
+@pytest.mark.parametrize("arguments,code,word", [
+    (["--model=nothing.onnx", "--framework=5", "--output=x", "--soc_version=cpu"], "E10410", "nothing.onnx"),
+    (["--framework=5", "--output=x", "--soc_version=cpu"], "E", "model"),
+    (["--model={m}", "--framework=3", "--output=x", "--soc_version=cpu"], "E10001", "framework"),
+    (["--model={m}", "--framework=5", "--output=x", "--soc_version=cpu", "--input_shape=bytes:x"], "E10002", "input_shape"),
+    (["--model={m}", "--framework=5", "--output=x", "--soc_version=cpu", "--inputshape=bytes:1,2048"], "E", "input_shape"),
+], ids=["no file", "no model", "framework", "shape", "unknown option"])
+def test_atc_failures(arguments, code, word, tmp_path):
+    done = run("atc", *[a.format(m=fetch.fetch("magika")) for a in arguments], cwd=tmp_path)
+    text = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "ATC run failed" in text and code in text and word in text, text
+    assert not list(tmp_path.glob("*.om"))
+
+
+def test_ge_run_with_every_kind_of_file(magika, tmp_path):
+    om, _ = magika
+    feeds = fetch.feeds("magika")
+    want = reference(fetch.fetch("magika"), feeds)
+    np.save(tmp_path / "in.npy", feeds["bytes"])
+    np.savez(tmp_path / "in.npz", **feeds)
+    (tmp_path / "in.pb").write_bytes(onnx.numpy_helper.from_array(feeds["bytes"], "bytes").SerializeToString())
+    for given in ("bytes=in.npy", "in.npz", "bytes=in.pb"):
+        done = run("ge", "run", str(om), "--input", given, "--output", "out", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert difference([np.load(tmp_path / "out" / "target_label.npy")], want) <= 1e-4
+        os.remove(tmp_path / "out" / "target_label.npy")
+
+
+def test_ge_run_without_inputs_is_seeded(magika, tmp_path):
+    om, _ = magika
+    outputs = []
+    for folder in ("a", "b"):
+        done = run("ge", "run", str(om), "--output", folder, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        outputs.append(np.load(tmp_path / folder / "target_label.npy"))
+    assert np.array_equal(*outputs)
+
+
+def test_ge_explain_inspect_dump_bench(magika):
+    om, _ = magika
+    onnx_path = fetch.fetch("magika")
+    explained = run("ge", "explain", onnx_path)
+    assert explained.returncode == 0 and "attention" not in explained.stdout.split("\n")[0], explained.stderr
+    assert "fused" in explained.stdout
+    for command in (["inspect", str(om)], ["inspect", "--check", str(om)], ["dump", onnx_path],
+                    ["bench", str(om)]):
+        done = run("ge", *command)
+        assert done.returncode == 0 and done.stdout.strip(), (command, done.stderr)
+
+
+def test_ge_compile(tmp_path):
+    done = run("ge", "compile", fetch.fetch("surfaces_mlp"), "-o", "mlp.om", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "mlp.om").exists()
+
+
+def test_damaged_files_get_an_error(magika, tmp_path):
+    data = magika[0].read_bytes()
+    bad = tmp_path / "bad.om"
+    for size in (0, 10, len(data) // 3, len(data) - 1):
+        bad.write_bytes(data[:size])
+        for command in ("run", "inspect"):
+            done = run("ge", command, str(bad))
+            assert done.returncode in range(1, 128), (size, command, done.returncode)
+            assert "bad.om" in done.stdout + done.stderr
+
+
+def test_all_missing_ops_in_one_message(tmp_path):
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy"]
+    nodes = [helper.make_node("Nope", ["x"], ["a"]), helper.make_node("Never", ["a"], ["y"])]
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:])), path)
+    done = run("atc", f"--model={path}", "--framework=5", "--output=m", "--soc_version=cpu", cwd=tmp_path)
+    text = done.stdout + done.stderr
+    assert done.returncode != 0 and "Nope" in text and "Never" in text

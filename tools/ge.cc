@@ -1,0 +1,76 @@
+// ge: compile, run, explain, inspect, dump, bench. Argument parsing only.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/text.h"
+#include "driver/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"GE: compiles a neural network into one .om file and runs it"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "ge " GE_VERSION);
+
+  ge::CompileCommand compile;
+  std::vector<std::string> settings;
+  auto add_compile_options = [&](CLI::App* c) {
+    c->add_option("model", compile.model, "an ONNX model or an .ir file")->required();
+    for (auto& name : ge::option_names())
+      c->add_option_function<std::string>("--" + name, [&compile, name](const std::string& v) { compile.options.emplace_back(name, v); }, "");
+  };
+  auto* c = app.add_subcommand("compile", "compile a model into an .om file");
+  add_compile_options(c);
+  c->add_option("-o,--output", compile.output, "the .om file (default: the model's name)");
+
+  ge::RunCommand run;
+  auto* r = app.add_subcommand("run", "run an .om file");
+  r->add_option("om", run.om, "the .om file")->required();
+  r->add_option("--input", run.inputs, "name=file.npy|.pb, or a .npz; seeded numbers where none are given");
+  r->add_option("--output", run.output, "folder for the outputs, NAME.npy each");
+  r->add_option("--threads", run.threads, "cap of the run");
+  r->add_option("--size", run.sizes, "value of a named size for seeded inputs: batch=4");
+  r->add_option("--seed", run.seed, "of the seeded inputs");
+
+  bool json = false;
+  auto* e = app.add_subcommand("explain", "what was fused, and why the rest was not");
+  add_compile_options(e);
+  e->add_flag("--json", json, "as JSON");
+
+  std::string om;
+  bool tasks = false, check = false;
+  auto* i = app.add_subcommand("inspect", "what an .om file holds");
+  i->add_option("om", om, "the .om file")->required();
+  i->add_flag("--tasks", tasks, "list every task");
+  i->add_flag("--check", check, "verify the checksums of the weights too");
+
+  std::string stage = "optimized";
+  auto* d = app.add_subcommand("dump", "the graph as text");
+  add_compile_options(d);
+  d->add_option("--stage", stage, "imported or optimized")->check(CLI::IsMember({"imported", "optimized"}));
+
+  ge::BenchCommand bench;
+  auto* b = app.add_subcommand("bench", "open, first run, steady runs");
+  b->add_option("om", bench.run.om, "the .om file")->required();
+  b->add_option("--input", bench.run.inputs, "as for run");
+  b->add_option("--threads,-t", bench.run.threads, "cap of a run");
+  b->add_option("--size", bench.run.sizes, "value of a named size: batch=4");
+  b->add_option("--warmup", bench.warmup, "runs before measuring");
+  b->add_option("--iterations", bench.iterations, "runs at least");
+  b->add_option("--duration", bench.seconds, "seconds at least");
+  b->add_flag("--json", bench.json, "as JSON");
+  b->add_flag("--profile", bench.profile, "time of every task");
+
+  CLI11_PARSE(app, argc, argv);
+  ge::Result<std::string> out = std::string();
+  if (c->parsed()) out = ge::compile_command(compile);
+  if (r->parsed()) out = ge::run_command(run);
+  if (e->parsed()) out = ge::explain_command(compile, json);
+  if (i->parsed()) out = ge::inspect_command(om, tasks, check);
+  if (d->parsed()) out = ge::dump_command(compile, stage == "imported");
+  if (b->parsed()) out = ge::bench_command(bench);
+  if (!out.ok()) {
+    std::fprintf(stderr, "[GE] ERROR: %s\n", out.error().text().c_str());
+    return 1;
+  }
+  std::fputs(out->c_str(), stdout);
+  return 0;
+}
