@@ -6,193 +6,149 @@
     outputs = model.run({"x": array})           # a list, in output order
     y = model(array)                            # one value, or a tuple
 
-Everything is done by the native module; this file turns Python's spellings into its own.
+The native module does the work; this package turns Python's spellings and arrays into its own.
 """
 
 import json
-import logging
 import os
 
-import numpy as np
-
-from . import _ge
+from . import _arrays, _ge
 from ._error import Error
 
 __all__ = ["compile", "load", "Model", "Port", "Error", "__version__"]
 __version__ = _ge.__version__
 
-_log = logging.getLogger("ge")
-_log.addHandler(logging.NullHandler())
-_LEVELS = [logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR]
-_ge.set_log(lambda level, line: _log.log(_LEVELS[level], line), 1)
-
-_NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "i8": "int8", "i16": "int16", "i32": "int32",
-          "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool",
-          "c64": "complex64", "c128": "complex128"}
-_ML_DTYPES = {"bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz",
-              "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz", "u4": "uint4", "i4": "int4",
-              "f4e2m1": "float4_e2m1fn", "f8e8m0": "float8_e8m0fnu", "u2": "uint2", "i2": "int2"}
-_STORAGE = {1: np.uint8, 2: np.uint16}
-
-
-def _dtype(name):
-    if name in _NUMPY:
-        return np.dtype(_NUMPY[name])
-    if name in _ML_DTYPES:
-        import ml_dtypes
-        return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
-    return np.dtype(object)
-
 
 class Port:
-    """One input or output: name, dtype (NumPy's), shape (numbers, and names where it may change)."""
+    """One input or output: name, dtype (NumPy's), shape (numbers, and symbols for what may change)."""
 
     __slots__ = ("name", "dtype", "shape")
 
     def __init__(self, name, dtype, shape):
-        self.name, self.dtype, self.shape = name, _dtype(dtype), tuple(shape)
+        self.name, self.dtype, self.shape = name, _arrays.numpy_type(dtype), tuple(shape)
 
     def __repr__(self):
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-def _array(port, value):
-    """The value as a C-contiguous array of the port's type; refused by name where that would change it."""
-    if type(value) is not np.ndarray:
-        if hasattr(value, "detach"):            # a torch tensor
-            value = value.detach().cpu()
-            value = value.float().numpy().astype(port.dtype) if str(value.dtype) == "torch.bfloat16" else value.numpy()
-        value = np.asarray(value)
-    if value.dtype != port.dtype:
-        if value.dtype.newbyteorder("=") != port.dtype:
-            raise Error(f"Input '{port.name}' is {value.dtype}, the model takes {port.dtype}.", "E40001",
-                        fix=f"convert it: array.astype('{port.dtype}')")
-        value = value.astype(port.dtype)
-    if not value.flags.c_contiguous:
-        value = np.ascontiguousarray(value).reshape(value.shape)
-    if not value.flags.aligned:
-        value = value.copy()
-    return value if port.dtype.name in _PLAIN else value.view(_STORAGE[port.dtype.itemsize])
-
-
-_PLAIN = frozenset(_NUMPY.values())
-
-
 class Model:
-    """A compiled model. Any number of threads may call it at a time; each call has memory of its own."""
+    """A compiled model. Any number of threads may call it at the same time."""
 
-    def __init__(self, native):
-        self._native = native
+    def __init__(self, native, compile_ms=None):
+        self._native, self._compile_ms, self._shapes = native, compile_ms, None
         self.inputs = [Port(*t) for t in native.inputs()]
         self.outputs = [Port(*t) for t in native.outputs()]
-        self._views = [None if p.dtype.name in _PLAIN else p.dtype for p in self.outputs]
-        self._viewed = any(v is not None for v in self._views)
-        self._seen = None
-
-    def _arrays(self, inputs):
-        if isinstance(inputs, dict):
-            names = [p.name for p in self.inputs]
-            missing = [n for n in names if n not in inputs]
-            unknown = [n for n in inputs if n not in names]
-            if missing or unknown:
-                said = [f"missing: {', '.join(missing)}"] if missing else []
-                said += [f"not the model's: {', '.join(map(str, unknown))}"] if unknown else []
-                raise Error(f"The inputs do not fit the model ({'; '.join(said)}).", "E40001",
-                            cause=f"its inputs are {', '.join(names)}")
-            inputs = [inputs[n] for n in names]
-        if len(inputs) != len(self.inputs):
-            raise Error(f"The model takes {len(self.inputs)} inputs, got {len(inputs)}.", "E40001",
-                        cause=f"its inputs are {', '.join(p.name for p in self.inputs)}")
-        return [_array(p, v) for p, v in zip(self.inputs, inputs)]
 
     def run(self, inputs):
-        """Takes {name: array} or a list in input order; returns a list of fresh arrays in output order."""
-        arrays = self._arrays(inputs)
+        """Takes {name: array} or a list in input order; returns a list of fresh arrays."""
+        arrays = [_arrays.to_native(v, p) for v, p in zip(self._in_order(inputs), self.inputs)]
         outputs = self._native.run(arrays)
-        self._seen = [a.shape for a in arrays]
-        if self._viewed:
-            outputs = [o if v is None else o.view(v) for o, v in zip(outputs, self._views)]
-        return outputs
+        self._shapes = [list(a.shape) for a in arrays]
+        return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)]
 
     def __call__(self, *inputs):
-        """Outputs of the inputs' kind: torch tensors for torch tensors, else arrays; one value or a tuple."""
+        """One array for each input; gives one value or a tuple, torch tensors if it was given such."""
         outputs = self.run(list(inputs))
-        if inputs and hasattr(inputs[0], "detach"):
-            import torch
-            outputs = [torch.from_numpy(o) for o in outputs]
+        if any(_arrays.is_torch(v) for v in inputs):
+            outputs = [_arrays.to_torch(a) for a in outputs]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
+    def _in_order(self, inputs):
+        names = [p.name for p in self.inputs]
+        if not hasattr(inputs, "keys"):
+            if len(inputs) != len(names):
+                raise Error(f"The model takes {len(names)} inputs ({', '.join(names)}), got {len(inputs)}.", "E40001",
+                            cause="the number of inputs differs")
+            return list(inputs)
+        wrong = [f"no input '{n}'" for n in inputs if n not in names] + \
+                [f"'{n}' is missing" for n in names if n not in inputs]
+        if wrong:
+            raise Error(f"The inputs do not fit the model: {'; '.join(wrong)}.", "E40001",
+                        cause="names of inputs differ", fix=f"the inputs are {', '.join(names)}")
+        return [inputs[n] for n in names]
+
     def save(self, path):
-        """Writes the .om file (aside, then renamed)."""
+        """Writes the .om file."""
         self._native.save(os.fspath(path))
 
-    def to_bytes(self):
-        return self._native.to_bytes()
-
     def report(self):
-        """What compiling did: fused, near_misses, switched_off, memory {arena, lower_bound, proved, weights,
-        state}, times. Where sizes may change, the arena is that of the last run's sizes."""
-        report = json.loads(self._native.notes())
-        if "arena" not in report["memory"] and self._seen is not None:
-            report["memory"].update(self._native.plan([list(s) for s in self._seen]))
-        report["times"] = {"compile_ms": self._compile_ms} if hasattr(self, "_compile_ms") else {}
+        """What compiling did: fused, near_misses, memory, times and more.
+
+        Where sizes are known only when running, the arena is that of the shapes of the latest run.
+        """
+        report = json.loads(self._native.notes() or "{}")
+        memory = report.setdefault("memory", {})
+        if self._shapes is not None:
+            memory.update(self._native.plan(self._shapes))
+        if self._compile_ms is not None:
+            report["times"] = {"compile_ms": self._compile_ms}
         return report
 
     def memory(self):
-        """Bytes held now: weights, arena (of all contexts), state, pool."""
+        """Bytes held now: arena (of all runs in flight or kept), weights, state, pool; contexts."""
         return self._native.memory()
 
-    def trim(self):
-        """Gives the memory of idle contexts back."""
-        self._native.trim()
-
     def explain(self):
-        """What was fused, and why the rest was not, as text."""
+        """The report as `ge explain` prints it."""
         return self._native.explain()
-
-    def profile(self, inputs):
-        """[(task, kernel, start in us, duration in us)] of one run."""
-        return self._native.profile(self._arrays(inputs))
 
     def __repr__(self):
         return f"ge.Model({', '.join(map(repr, self.inputs))} -> {', '.join(map(repr, self.outputs))})"
 
 
 def compile(model, threads=None, **options):
-    """Compiles a path, bytes or ModelProto into a Model. `options` are atc's, under the same names."""
+    """Compiles a path, bytes or a ModelProto; `options` are atc's, under the same names."""
+    framework = options.pop("framework", 5)
+    if str(framework) != "5":
+        raise Error(f"Value {framework} for parameter framework is invalid. Reason: only 5 (ONNX) is supported.", "E10001")
+    options.pop("soc_version", None)  # any: the result runs on this CPU and others
+    output = options.pop("output", None)
+    given = {name: _text(value) for name, value in options.items() if value is not None}
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
-    given = {name: _text(value) for name, value in options.items() if value is not None}
     if isinstance(model, (bytes, bytearray, memoryview)):
         package = _ge.compile_bytes(bytes(model), given)
     else:
         package = _ge.compile_file(os.fspath(model), given)
-    made = Model(_ge.model_of(package, threads or 0))
-    made._compile_ms = package.milliseconds()
-    return made
+    compiled = Model(_ge.model_of(package, threads or 0), package.milliseconds())
+    if output is not None:
+        output = os.fspath(output)
+        compiled.save(output if output.endswith(".om") else output + ".om")
+    return compiled
 
 
 def load(om, threads=None, weights="map", check="meta"):
-    """Opens an .om file (a path, or bytes).
+    """Opens an .om file, by path or as bytes.
 
-    threads caps this model's runs. weights: "map" shares the file's pages, "huge" copies them into huge
-    pages. check: "meta", or "all" to verify the checksums of the weights too.
+    threads caps this model's runs; weights="huge" copies the weights into huge pages; check="all"
+    verifies the checksums of the weights too.
     """
-    if weights not in ("map", "huge") or check not in ("meta", "all"):
-        raise Error(f"weights={weights!r}, check={check!r}: weights is 'map' or 'huge', check is 'meta' or 'all'.",
-                    "E10001")
-    arguments = (threads or 0, check == "all", weights == "huge")
+    for name, value, known in (("weights", weights, ("map", "huge")), ("check", check, ("meta", "all"))):
+        if value not in known:
+            raise Error(f"Value {value!r} for parameter {name} is invalid. Reason: it must be one of {known}.", "E10001")
     if isinstance(om, (bytes, bytearray, memoryview)):
-        return Model(_ge.load_bytes(bytes(om), *arguments))
-    return Model(_ge.load_file(os.fspath(om), *arguments))
+        native = _ge.load_bytes(bytes(om), threads or 0, check == "all", weights == "huge")
+    else:
+        native = _ge.load_file(os.fspath(om), threads or 0, check == "all", weights == "huge")
+    return Model(native)
 
 
 def _text(value):
     """An option as it would stand on the command line."""
     if isinstance(value, bool):
         return "1" if value else "0"
-    if isinstance(value, dict):
-        return ";".join(f"{k}:{','.join(map(str, v))}" for k, v in value.items())
     if isinstance(value, (list, tuple, set)):
         return ",".join(map(str, value))
     return str(value)
+
+
+def _start_logging():
+    """GE's own messages go to Python's logger "ge", from its level on."""
+    import logging
+    logger = logging.getLogger("ge")
+    logger.addHandler(logging.NullHandler())
+    levels = [logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR]
+    _ge.set_log(lambda level, line: logger.log(levels[min(level, 3)], "%s", line), 0)
+
+
+_start_logging()

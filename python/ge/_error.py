@@ -1,26 +1,21 @@
-"""ge.Error: what every failure of GE raises."""
+"""ge.Error, in a file of its own so that the native module can find it while `ge` is being imported."""
 
 
-class Error(Exception):
-    """A failure with a code, the node concerned, its cause and what to do.
+class Error(RuntimeError):
+    """What went wrong: code (ATC's where one exists), node, cause, and what to do (fix)."""
 
-    Attributes: message, code (ATC's where ATC has the case, e.g. "E10001"), node, cause, fix, context
-    (the chain of what was being done, innermost first). Empty strings where there is nothing to say.
-    """
+    def __init__(self, message, code="", node="", cause="", fix="", context=()):
+        self.message, self.code, self.node, self.cause, self.fix = message, code, node, cause, fix
+        self.context = list(context)
+        super().__init__(message)
 
-    def __init__(self, message, code="E19999", node="", cause="", fix="", context=()):
-        self.message, self.code, self.node = message, code, node
-        self.cause, self.fix, self.context = cause, fix, list(context)
-        text = f"{code}: {message}"
-        if node:
-            text += f" [node {node}]"
-        if cause:
-            text += f"\n  Possible Cause: {cause}"
-        if fix:
-            text += f"\n  Solution: {fix}"
-        for c in self.context:
-            text += f"\n  in {c}"
-        super().__init__(text)
+    def __str__(self):
+        parts = [f"{self.code}: {self.message}" if self.code else self.message]
+        for label, text in (("node", self.node), ("cause", self.cause), ("fix", self.fix)):
+            if text:
+                parts.append(f"  {label}: {text}")
+        parts += [f"  while: {text}" for text in self.context]
+        return "\n".join(parts)
 
     def __reduce__(self):
-        return Error, (self.message, self.code, self.node, self.cause, self.fix, self.context)
+        return type(self), (self.message, self.code, self.node, self.cause, self.fix, self.context)

@@ -28,6 +28,8 @@ Result<Problem> read_csv(std::string_view text) {
   int column[4] = {-1, -1, -1, -1};
   size_t line = 0;
   bool headed = false;
+  constexpr int64_t kMaxTotal = int64_t{1} << 60;  // whatever the planner adds up stays in 64 bits
+  int64_t total = 0;
   while (!text.empty()) {
     size_t end = std::min(text.find('\n'), text.size());
     std::string_view row = trim(text.substr(0, end));
@@ -54,7 +56,9 @@ Result<Problem> read_csv(std::string_view text) {
     constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
     if (value[1] < 0 || value[1] >= value[2] || value[2] > kMax)
       return bad_line(line, format("the lifetime [{}, {}) is empty or out of range", value[1], value[2]));
-    if (value[3] < 0) return bad_line(line, format("the size {} is negative", value[3]));
+    if (value[3] < 0 || value[3] > kMaxTotal - total)
+      return bad_line(line, format("the size {} is negative or makes the sum of all sizes too large", value[3]));
+    total += value[3];
     out.ids.push_back(cells[column[0]]);
     out.intervals.push_back(
         {static_cast<int32_t>(value[1]), static_cast<int32_t>(value[2] - 1), value[3], 1, -1});

@@ -106,7 +106,7 @@ int64_t sweep(std::span<const Item> items, int32_t sections, bool mirrored, bool
     offset[i] = holes.take(item.size, item.align);
     alive.emplace(end(item), i);
   }
-  steps += 32 * static_cast<int64_t>(items.size());
+  steps += 50 * static_cast<int64_t>(items.size());
   return holes.top();
 }
 
@@ -156,7 +156,9 @@ void Placer::collect(int32_t i, const std::vector<int64_t>& offset, int64_t& ste
     if (word == to >> 6) bits &= (uint64_t{1} << (to & 63)) - 1;
     for (; bits != 0; bits &= bits - 1) add((word << 6) + std::countr_zero(bits));
   }
-  steps += 8 + static_cast<int64_t>(spans_.size()) + (alive_begin_[block + 1] - alive_begin_[block]) / 8;
+  int64_t looked_at = alive_begin_[block + 1] - alive_begin_[block] + from - block * kStride;
+  int64_t found = static_cast<int64_t>(spans_.size());
+  steps += 8 + looked_at / 8 + found * (2 + std::bit_width(spans_.size()) / 2);
   std::sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) { return a.from < b.from; });
 }
 

@@ -9,6 +9,8 @@ namespace {
 
 // Buffers that together never hold more than this share of the bound are not worth a place each.
 constexpr int64_t kTailShare = 1024;
+// Beyond this many buffers the tail is split off, and reordering one by one would not get far.
+constexpr size_t kLarge = 4096;
 
 using Key = std::array<double, 3>;  // greater first
 
@@ -104,7 +106,7 @@ void orders_of_all(Part& part, int64_t target, int64_t budget, int64_t& steps) {
   for (int number = 0; number < kOrders; ++number) {
     std::vector<int32_t> order = order_number(part, placer, total, number);
     for (Fit fit : {Fit::first, Fit::best}) {
-      if (part.arena <= target || steps + placer.pairs() > budget) return;
+      if (part.arena <= target || steps + placer.cost() > budget) return;
       part.keep(placer.place(order, fit, part.arena - 1, offset, steps), offset);
     }
   }
@@ -130,7 +132,6 @@ void first_plan(Part& part, int64_t& steps) {
 
 void try_orders(Part& part, int64_t target, int64_t budget, int64_t& steps) {
   if (part.arena <= target) return;
-  constexpr size_t kLarge = 4096;
   if (part.items.size() <= kLarge) return orders_of_all(part, target, budget, steps);
   Part tail, head = split_tail(part, tail);
   if (tail.items.empty()) return orders_of_all(part, target, budget, steps);
@@ -150,7 +151,7 @@ void try_orders(Part& part, int64_t target, int64_t budget, int64_t& steps) {
 }
 
 void reorder(Part& part, int64_t target, int64_t budget, int64_t& steps) {
-  if (part.arena <= target) return;
+  if (part.arena <= target || part.items.size() > kLarge) return;
   Placer placer(part.items, part.sections);
   std::vector<int64_t> total = totals(part), offset;
   std::vector<double> weight(part.items.size(), 0);
@@ -158,7 +159,7 @@ void reorder(Part& part, int64_t target, int64_t budget, int64_t& steps) {
   for (int round = 0; round < 4; ++round) {
     std::vector<int32_t> order = order_number(part, placer, total, kStarts[round]);
     int64_t share = steps + (budget - steps) / (4 - round);
-    while (steps + placer.pairs() <= share) {
+    while (steps + placer.cost() <= share) {
       steps += static_cast<int64_t>(order.size()) / 8;
       if (part.keep(placer.place(order, Fit::first, part.arena - 1, offset, steps), offset) &&
           part.arena <= target)

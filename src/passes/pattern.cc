@@ -115,7 +115,7 @@ class Matcher {
     return fail(other, [&] {
       return output ? format("{} is an output of the graph", g_.value(v).name)
                     : format("{} has {} readers", g_.value(v).name, g_.reader_count(v));
-    });
+    }, Worth::always);
   }
 
   bool operands(size_t index, NodeId id, bool swapped) {
@@ -135,7 +135,7 @@ class Matcher {
     for (size_t k = 0; k < p_.nodes.size(); ++k) {
       if (p_.nodes[k].output != o.name) continue;
       NodeId producer = g_.value(v).producer;
-      if (!producer) return fail(reader, [&] { return format("{} is expected to feed {}, but {} is {}", join(p_.nodes[k].ops, " or "), g_.node(reader).op, g_.value(v).name, g_.is_constant(v) ? "a constant" : "an input"); }, false);
+      if (!producer) return fail(reader, [&] { return format("{} is expected to feed {}, but {} is {}", join(p_.nodes[k].ops, " or "), g_.node(reader).op, g_.value(v).name, g_.is_constant(v) ? "a constant" : "an input"); }, Worth::never);
       if (!node(k, producer)) return false;
       m_.values[o.name] = v;
       return true;
@@ -146,12 +146,15 @@ class Matcher {
     return true;
   }
 
+  // The right node that others read too is always worth a word; a wrong one only when something was
+  // matched before it, or when nothing but glue stands between it and what was expected.
+  enum class Worth { never, when_close, always };
+
   template <class Text>
-  bool fail(NodeId blocker, Text why, bool worth = true) {
+  bool fail(NodeId blocker, Text why, Worth worth = Worth::when_close) {
     int matched = static_cast<int>(m_.nodes.size());
     if (matched < failure_.matched || (matched == failure_.matched && !failure_.why.empty())) return false;
-    // One node alone is no near miss, unless only glue stands between it and what was expected.
-    if (!worth || (matched == 1 && !glue_hides(blocker))) return false;
+    if (worth == Worth::never || (worth == Worth::when_close && matched == 1 && !glue_hides(blocker))) return false;
     failure_.matched = matched;
     failure_.blocker = g_.node(blocker).name;
     failure_.why = why();

@@ -213,11 +213,11 @@ Task random_task(const Sample& s, Rng& rng) {
   const int64_t sizes[] = {1, 2, 3, 5, 8, 16, 31, 0, 64, 70};
   int64_t count = 1;
   for (size_t a = 0; a < rank; ++a) {
-    int64_t d = sizes[rng() % (count > 2000 ? 4 : rng() % 10 ? 7 : 10)];
+    int64_t d = sizes[rng() % (count > 500 ? 3 : rng() % 10 ? 7 : 10)];
     t.common.push_back(d);
     count *= std::max<int64_t>(d, 1);
   }
-  if (rank && rng() % 10 == 0 && count < 300) t.common[rng() % rank] = 300 + static_cast<int64_t>(rng() % 9000);
+  if (rank && rng() % 10 == 0 && count < 40) t.common[rng() % rank] = 300 + static_cast<int64_t>(rng() % 3000);
   t.row_axes = s.reduces ? 1 + static_cast<int64_t>(rng() % rank) : 0;
   bool plain = rng() % 3 == 0;
   for (size_t k = 0; k < s.in.size(); ++k) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "kernels/isa.h"
@@ -143,10 +144,14 @@ inline bool exact(Op op, uint32_t a, uint32_t b, uint32_t c, uint32_t* out) {
 
 // A one-instruction program on rows of bits.
 inline Row one_op(Op op, const Row& a, const Row& b) {
-  ProgramBuilder builder;
+  static std::map<std::pair<Op, Isa>, std::shared_ptr<const Compiled>> cache;
+  auto& compiled = cache[{op, isa()}];
   int n = arity(op);
-  builder.store(0, builder.op(op, builder.load(0), n > 1 ? builder.load(1) : kNoReg));
-  auto compiled = compile(*builder.finish(), std::vector<OperandSpec>(static_cast<size_t>(n) + 1));
+  if (!compiled) {
+    ProgramBuilder builder;
+    builder.store(0, builder.op(op, builder.load(0), n > 1 ? builder.load(1) : kNoReg));
+    compiled = *compile(*builder.finish(), std::vector<OperandSpec>(static_cast<size_t>(n) + 1));
+  }
   Row out(a.size()), x = a, y = b;
   auto data = [](Row& r) { return reinterpret_cast<std::byte*>(r.data()); };
   std::vector<TileOperand> t{{data(x)}};
@@ -154,8 +159,8 @@ inline Row one_op(Op op, const Row& a, const Row& b) {
   t.push_back({data(out)});
   auto cols = static_cast<int64_t>(a.size());
   struct alignas(64) Line { std::byte b[64]; };
-  std::vector<Line> scratch(static_cast<size_t>(scratch_bytes(**compiled, cols)) / 64 + 1);
-  run_tile(**compiled, t.data(), 1, cols, scratch[0].b);
+  std::vector<Line> scratch(static_cast<size_t>(scratch_bytes(*compiled, cols)) / 64 + 1);
+  run_tile(*compiled, t.data(), 1, cols, scratch[0].b);
   return out;
 }
 
@@ -205,8 +210,8 @@ inline uint32_t reduce(Op op, const Row& row) {
 
 // run_tile() by definition.
 inline void run_scalar(const Program& p, const std::vector<OperandSpec>& specs, const TileOperand* t, int64_t rows, int64_t cols) {
+  std::vector<Row> regs(check(p)->size());
   for (int64_t r = 0; r < rows; ++r) {
-    std::vector<Row> regs(kMaxRegs);
     auto n = static_cast<size_t>(cols);
     std::vector<std::pair<const Inst*, Row>> stores;
     for (const auto& phase : p.phases) {

@@ -67,16 +67,24 @@ static void prepare_scores(const ScoreBlock& b, int64_t row, int64_t rows, int64
     }
     if (b.mask_kind != MaskKind::none) mask_row(b, c, b.mask[i], column, n);
     float* top = b.top + i * 16;
-    for (int64_t j = 0; j < columns; j += V::kLanes) {
-      V::F x = V::load(c + j);
-      if (n < j + V::kLanes) {
-        x = V::keep_n(x, n > j ? n - j : 0, minus_inf);
-        V::store(c + j, x);
+    constexpr int kVectors = 16 / V::kLanes;
+    V::F best[kVectors];
+    GE_UNROLL
+    for (int u = 0; u < kVectors; ++u) best[u] = V::load(top + u * V::kLanes);
+    for (int64_t j = 0; j < columns; j += 16) {
+      GE_UNROLL
+      for (int u = 0; u < kVectors; ++u) {
+        const int64_t at = j + u * V::kLanes;
+        V::F x = V::load(c + at);
+        if (n < at + V::kLanes) {
+          x = V::keep_n(x, n > at ? n - at : 0, minus_inf);
+          V::store(c + at, x);
+        }
+        best[u] = V::max(best[u], x);
       }
-      float* t = top + j % 16;
-      V::store(t, V::max(V::load(t), x));
     }
-    for (int64_t j = (columns + V::kLanes - 1) / V::kLanes * V::kLanes; j < (columns + 15) / 16 * 16; ++j) c[j] = -INFINITY;
+    GE_UNROLL
+    for (int u = 0; u < kVectors; ++u) V::store(top + u * V::kLanes, best[u]);
   }
 }
 

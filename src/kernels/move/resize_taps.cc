@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/move/element.h"
+
 namespace ge::kernels::move {
 namespace {
 
@@ -64,11 +66,14 @@ Status check_resize(const Call& c, std::string_view kernel) {
     if (c.floats[2 + i] < 0) return bad_call(kernel, "a scale is negative");
     if (x.dims[i] == 0 && y.dims[i] != 0 && y.count() != 0) return bad_call(kernel, format("cannot stretch {} to {}", dims_text(x), dims_text(y)));
     // Tables are made of these.
-    if (y.dims[i] > (int64_t{1} << 28) || x.dims[i] > (int64_t{1} << 28)) return bad_call(kernel, "an axis is too long");
-    if (c.ints[4] != 0 && y.dims[i] * (4 * (x.dims[i] / std::max<int64_t>(1, y.dims[i])) + 8) > (int64_t{1} << 28))
-      return bad_call(kernel, "an antialiasing filter is too long");
-    if (c.ints[4] != 0 && c.floats[2 + i] > 0 && c.floats[2 + i] < 1e-4) return bad_call(kernel, "an antialiasing filter is too long");
+    if (y.dims[i] > (int64_t{1} << 26) || x.dims[i] > (int64_t{1} << 26)) return bad_call(kernel, "an axis is too long");
+    if (c.ints[4] != 0 && y.dims[i] > 0 && x.dims[i] > 0) {
+      double scale = c.floats[2 + i] > 0 ? c.floats[2 + i] : static_cast<double>(y.dims[i]) / static_cast<double>(x.dims[i]);
+      if (static_cast<double>(y.dims[i]) * (4 / std::min(1.0, scale) + 4) > 0x1p28) return bad_call(kernel, "an antialiasing filter is too long");
+    }
   }
+  bool made = c.ints[0] != static_cast<int64_t>(ResizeMode::nearest) || c.ints[1] == static_cast<int64_t>(ResizeCoordinates::tf_crop_and_resize);
+  if (made && !is_number(x.dtype)) return bad_call(kernel, format("cannot interpolate {}", name(x.dtype)));
   return ok();
 }
 
@@ -130,6 +135,46 @@ Taps resize_taps(const ResizeParameters& p, int axis, int64_t in, int64_t out) {
       t.weight[base + static_cast<size_t>(k)] = static_cast<float>(w[static_cast<size_t>(k)] / (scaled ? total : 1));
   }
   return t;
+}
+
+namespace {
+
+// Sum over the taps of axes [axis, rank).
+double sum_taps(const std::vector<Taps>& axes, const View& x, const int64_t* index, int axis, int64_t offset) {
+  if (axis == x.rank) return load_f64(x.dtype, x.data + offset * size_of(x.dtype));
+  const Taps& t = axes[static_cast<size_t>(axis)];
+  double sum = 0;
+  for (int64_t k = 0; k < t.per; ++k) {
+    float w = t.weight_at(index[axis], k);
+    if (w != 0) sum += w * sum_taps(axes, x, index, axis + 1, offset + t.at(index[axis], k) * x.strides[axis]);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void resize_element(const ResizeParameters& p, const std::vector<Taps>& axes, const View& x, const int64_t* index,
+                    DType t, std::byte* to) {
+  bool outside = false;
+  int64_t from = 0;
+  for (int i = 0; i < x.rank; ++i) {
+    auto& a = axes[static_cast<size_t>(i)];
+    outside = outside || (!a.outside.empty() && a.outside[static_cast<size_t>(index[i])]);
+    from += a.at(index[i], 0) * x.strides[i];
+  }
+  if (outside) return store_f64(t, to, p.extrapolation);
+  if (p.mode == ResizeMode::nearest) {
+    const std::byte* source = x.data + from * size_of(t);
+    std::copy(source, source + size_of(t), to);
+    return;
+  }
+  double v = sum_taps(axes, x, index, 0, 0);
+  // Images: antialiasing rounds and stays in range, as image libraries do.
+  if (p.antialias && is_integer(t) && bits(t) <= 32) {
+    double low = is_signed(t) ? -std::ldexp(1.0, bits(t) - 1) : 0;
+    v = std::clamp(std::nearbyint(v), low, low + std::ldexp(1.0, bits(t)) - 1);
+  }
+  store_f64(t, to, v);
 }
 
 }  // namespace ge::kernels::move

@@ -44,4 +44,8 @@ struct Taps {
 };
 Taps resize_taps(const ResizeParameters& p, int axis, int64_t in, int64_t out);
 
+// One output element, in double; any type and strides.
+void resize_element(const ResizeParameters& p, const std::vector<Taps>& axes, const View& x, const int64_t* index,
+                    DType t, std::byte* to);
+
 }  // namespace ge::kernels::move

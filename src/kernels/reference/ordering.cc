@@ -4,7 +4,7 @@
 //   ref.ArgMax  axis, largest (0: ArgMin), last; in: x; out: i64 without the axis, or with size 1.
 //               The first NaN wins
 //   ref.CumSum  axis, exclusive, reverse, product; in: x. Floats accumulate in double
-#include "kernels/reference/lines.h"
+#include "kernels/move/lines.h"
 
 namespace ge::kernels::move {
 namespace {

@@ -175,6 +175,7 @@ class Runner {
     for (int64_t from = 0; from < whole_; from += kSumBlock) {
       context_->end = std::min(whole_, from + kSumBlock);
       t_.run_wide(ph.loop.data(), context_, from);
+      if (context_->end < from + kSumBlock) break;  // a part of a block stays in the lanes, whatever the step
       for (const Reduction& x : ph.reductions) {
         if (x.op != Op::row_sum && x.op != Op::row_mean) continue;
         float *lanes = at<float>(x.lanes), *folded = at<float>(x.folded);

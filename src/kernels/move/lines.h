@@ -1,4 +1,4 @@
-// Lines: what reference kernels of ops along one axis work on. Operand 0 and the others have the same
+// Lines: what kernels of ops along one axis work on. Operand 0 and the others have the same
 // sizes but for the axis; a chunk does a range of lines.
 #pragma once
 

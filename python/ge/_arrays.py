@@ -1,0 +1,64 @@
+"""Between Python's arrays and what the native module takes: dense, native byte order, exact types."""
+
+import numpy as np
+
+from ._error import Error
+
+_NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "bool": "bool", "c64": "complex64",
+          "c128": "complex128", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+          "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"}
+_ML_DTYPES = {"bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz",
+              "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu",
+              "f4e2m1": "float4_e2m1fn", "u4": "uint4", "i4": "int4", "u2": "uint2", "i2": "int2"}
+
+
+def numpy_type(name):
+    """NumPy's type for one of GE's names; types that NumPy lacks come from ml_dtypes."""
+    if name in _NUMPY:
+        return np.dtype(_NUMPY[name])
+    if name in _ML_DTYPES:
+        import ml_dtypes
+        return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+    return np.dtype(object)
+
+
+def is_torch(value):
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def to_native(value, port):
+    """`value` as a dense array of the port's type; never a copy where it is one already."""
+    if is_torch(value):
+        value = value.detach().cpu()
+        # NumPy has no bfloat16 of torch's: the same bits as integers.
+        value = value.view(_torch("int16")).numpy() if str(value.dtype) == "torch.bfloat16" else value.numpy()
+        if value.dtype == np.int16 and port.dtype.name == "bfloat16":
+            value = value.view(port.dtype)
+    if not hasattr(value, "dtype"):
+        value = np.asarray(value, port.dtype)  # a number or a list: it has no type of its own
+    array = np.asarray(value)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype != port.dtype:
+        raise Error(f"Input '{port.name}' is {array.dtype}, the model takes {port.dtype}.", "E40001",
+                    cause="types are not converted silently", fix=f"pass array.astype('{port.dtype}')")
+    if array.dtype.kind == "V":  # ml_dtypes' types travel as integers of their size
+        array = array.view(f"u{array.dtype.itemsize}")
+    # np.ascontiguousarray would give a 0-d array one dimension.
+    return array if array.flags.c_contiguous else array.copy(order="C")
+
+
+def from_native(array, port):
+    return array if array.dtype == port.dtype else array.view(port.dtype)
+
+
+def _torch(name):
+    import torch
+    return getattr(torch, name)
+
+
+def to_torch(array):
+    import torch
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

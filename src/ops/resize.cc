@@ -1,0 +1,227 @@
+// Resize in all its modes, and Upsample as it was before it.
+#include <cmath>
+
+#include "base/text.h"
+#include "ops/shape_util.h"
+
+namespace ge::ops {
+namespace {
+
+constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
+constexpr const char* kCoordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                                        "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
+constexpr const char* kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+
+template <size_t N>
+int64_t find_name(const char* const (&names)[N], std::string_view s) {
+  for (size_t i = 0; i < N; ++i)
+    if (names[i] == s) return static_cast<int64_t>(i);
+  return -1;
+}
+
+std::string coordinates_of(const Node& n) { return attr_string(n, "coordinate_transformation_mode", "half_pixel"); }
+bool crops(const Node& n) { return coordinates_of(n) == "tf_crop_and_resize"; }
+
+bool given(const Graph& g, const Node& n, size_t i) {
+  if (i >= n.inputs.size() || !n.inputs[i]) return false;
+  // An empty tensor stands for an absent one, as opset 11 had it.
+  auto& t = g.value(n.inputs[i]).type;
+  return !(t.ranked && t.rank() == 1 && t.dims[0].is(0));
+}
+
+// Numbers of a constant float list.
+std::optional<std::vector<double>> floats(const Graph& g, const Node& n, size_t i) {
+  auto* t = g.value(n.inputs[i]).constant.get();
+  if (!t) return std::nullopt;
+  std::vector<double> out;
+  for (int64_t k = 0; k < t->count(); ++k) out.push_back(t->at(k));
+  return out;
+}
+
+// The axes that sizes, scales and roi speak of.
+std::vector<size_t> axes_of(const Node& n, int rank) {
+  std::vector<size_t> out;
+  auto axes = attr_ints(n, "axes");
+  if (axes.empty())
+    for (int i = 0; i < rank; ++i) out.push_back(static_cast<size_t>(i));
+  for (int64_t a : axes) out.push_back(static_cast<size_t>(wrap_axis(a, rank)));
+  return out;
+}
+
+Status check(const InferContext& c) {
+  auto& n = c.node;
+  auto known = [&](std::string_view attr, const auto& names, const char* otherwise) -> Status {
+    std::string v = attr_string(n, attr, otherwise);
+    if (find_name(names, v) < 0) return c.fail(format("{} '{}' is not known", attr, v));
+    return ok();
+  };
+  GE_RETURN_IF_ERROR(known("mode", kModes, "nearest"));
+  GE_RETURN_IF_ERROR(known("coordinate_transformation_mode", kCoordinates, "half_pixel"));
+  GE_RETURN_IF_ERROR(known("nearest_mode", kNearest, "round_prefer_floor"));
+  for (int64_t a : attr_ints(n, "axes")) {
+    GE_TRY(int checked, normalize_axis(c, a, c.rank(0)));
+    (void)checked;
+  }
+  bool sizes = given(c.graph, n, 3), scales = given(c.graph, n, 2);
+  if (sizes == scales) return c.fail("it needs either scales or sizes");
+  return ok();
+}
+
+// floor(size * scale), as a float product when both are numbers.
+Result<Dim> scaled(const InferContext& c, const Dim& size, double scale) {
+  if (!(scale > 0) || scale > 1e9) return c.fail(format("a scale is {}", scale));
+  if (size.known()) return Dim(static_cast<int64_t>(std::floor(static_cast<float>(size.value()) * static_cast<float>(scale))));
+  // A float is a fraction with a power of two below.
+  int64_t below = 1;
+  while (scale != std::floor(scale) && below < (int64_t{1} << 30)) scale *= 2, below *= 2;
+  return floordiv(size * Dim(static_cast<int64_t>(std::floor(scale))), below);
+}
+
+Result<std::vector<Dim>> from_scales(InferContext& c, const std::vector<size_t>& axes) {
+  auto dims = c.dims(0);
+  auto scales = floats(c.graph, c.node, 2);
+  if (!scales) {
+    for (size_t a : axes) dims[a] = c.fresh(format("d{}", a));
+    return dims;
+  }
+  if (scales->size() != axes.size()) return c.fail(format("{} scales for {} axes", scales->size(), axes.size()));
+  std::vector<double> roi;
+  if (crops(c.node)) {
+    auto r = given(c.graph, c.node, 1) ? floats(c.graph, c.node, 1) : std::nullopt;
+    if (!r || r->size() != 2 * axes.size()) return c.fail("the roi must be a constant with a start and an end for each axis");
+    roi = std::move(*r);
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    double s = (*scales)[i];
+    if (!roi.empty()) s *= roi[axes.size() + i] - roi[i];
+    GE_TRY(dims[axes[i]], scaled(c, dims[axes[i]], s));
+  }
+  return dims;
+}
+
+Result<std::vector<Dim>> from_sizes(InferContext& c, const std::vector<size_t>& axes) {
+  auto dims = c.dims(0);
+  auto sizes = c.elements(3);
+  std::string policy = attr_string(c.node, "keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") return c.fail(format("keep_aspect_ratio_policy '{}' is not known", policy));
+  if (!sizes) {
+    for (size_t a : axes) dims[a] = c.fresh(format("d{}", a));
+    return dims;
+  }
+  if (sizes->size() != axes.size()) return c.fail(format("{} sizes for {} axes", sizes->size(), axes.size()));
+  if (policy == "stretch") {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if ((*sizes)[i].known() && (*sizes)[i].value() < 0) return c.fail(format("a size is {}", (*sizes)[i].value()));
+      dims[axes[i]] = (*sizes)[i];
+    }
+    return dims;
+  }
+  // One scale for all axes: the smallest or the largest of the ratios.
+  double scale = policy == "not_larger" ? HUGE_VAL : 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    auto &want = (*sizes)[i], &have = dims[axes[i]];
+    if (!want.known() || !have.known()) return c.fail("keep_aspect_ratio_policy needs sizes that are numbers");
+    if (have.is(0)) return c.fail(format("axis {} has no elements", axes[i]));
+    double r = static_cast<double>(want.value()) / static_cast<double>(have.value());
+    scale = policy == "not_larger" ? std::min(scale, r) : std::max(scale, r);
+  }
+  for (size_t a : axes) dims[a] = static_cast<int64_t>(std::floor(scale * static_cast<double>(dims[a].value()) + 0.5));
+  return dims;
+}
+
+Status infer(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 1));
+  if (!c.ranked(0)) {
+    c.set_unranked(0, c.dtype(0));
+    return ok();
+  }
+  GE_RETURN_IF_ERROR(check(c));
+  auto axes = axes_of(c.node, c.rank(0));
+  GE_TRY(auto dims, given(c.graph, c.node, 3) ? from_sizes(c, axes) : from_scales(c, axes));
+  c.set(0, c.dtype(0), std::move(dims));
+  return ok();
+}
+
+Status emit(LowerContext& c, const char* kernel) {
+  auto& n = c.node;
+  auto rank = static_cast<size_t>(c.type(0).rank());
+  auto axes = axes_of(n, c.type(0).rank());
+  std::vector<Dim> ints{find_name(kModes, attr_string(n, "mode", "nearest")), find_name(kCoordinates, coordinates_of(n)),
+                        find_name(kNearest, attr_string(n, "nearest_mode", "round_prefer_floor")),
+                        attr_int(n, "exclude_outside", 0) != 0, attr_int(n, "antialias", 0) != 0};
+  std::vector<double> f{attr_float(n, "cubic_coeff_a", -0.75), attr_float(n, "extrapolation_value", 0)};
+  std::vector<double> scale(rank, 1.0), start(rank, 0.0), end(rank, 1.0);
+  bool by_sizes = given(c.graph, n, 3);
+  if (by_sizes) {
+    for (size_t a : axes) scale[a] = 0;
+  } else {
+    auto s = floats(c.graph, n, 2);
+    if (!s) return c.fail("its scales are known only at run time");
+    for (size_t i = 0; i < axes.size(); ++i) scale[axes[i]] = (*s)[i];
+  }
+  f.insert(f.end(), scale.begin(), scale.end());
+  if (crops(n)) {
+    auto roi = given(c.graph, n, 1) ? floats(c.graph, n, 1) : std::nullopt;
+    if (!roi || roi->size() != 2 * axes.size()) return c.fail("the roi must be a constant with a start and an end for each axis");
+    for (size_t i = 0; i < axes.size(); ++i) start[axes[i]] = (*roi)[i], end[axes[i]] = (*roi)[axes.size() + i];
+    f.insert(f.end(), start.begin(), start.end());
+    f.insert(f.end(), end.begin(), end.end());
+  }
+  c.call(kernel, {c.in(0)}, {c.out()}, std::move(ints), std::move(f));
+  return ok();
+}
+Status lower(LowerContext& c) { return emit(c, "move.resize"); }
+Status reference(LowerContext& c) { return emit(c, "ref.Resize"); }
+
+void set_default(Node& n, const char* attr, const char* value) {
+  if (!has_attr(n, attr)) n.attrs[attr] = std::string(value);
+}
+
+// Opset 10 had (x, scales) and one way to compute coordinates.
+Status upgrade(UpgradeContext& c) {
+  if (c.version >= 11) return ok();
+  Node& n = c.node();
+  ValueId scales = n.inputs.size() > 1 ? n.inputs[1] : ValueId{};
+  while (c.node().inputs.size() < 3) c.graph.add_node_input(c.id, {});
+  c.graph.set_input(c.id, 1, {});
+  c.graph.set_input(c.id, 2, scales);
+  set_default(c.node(), "coordinate_transformation_mode", "asymmetric");
+  set_default(c.node(), "nearest_mode", "floor");
+  return ok();
+}
+
+Status upgrade_upsample(UpgradeContext& c) {
+  if (c.version < 9) c.attr_to_input("scales", 1);
+  c.node().op = "Resize";
+  c.version = 10;
+  return upgrade(c);
+}
+
+const Register resize(OpDef{.name = "Resize",
+                            .min_inputs = 1,
+                            .max_inputs = 4,
+                            .since = 10,
+                            .attrs = {{"mode", "nearest, linear or cubic."},
+                                      {"coordinate_transformation_mode", "Where output positions lie in the input."},
+                                      {"nearest_mode", "How nearest rounds."},
+                                      {"cubic_coeff_a", "Shape of the cubic."},
+                                      {"exclude_outside", "Weights outside of the input become 0."},
+                                      {"extrapolation_value", "Outside of the input with tf_crop_and_resize."},
+                                      {"antialias", "Widen the filter when shrinking."},
+                                      {"axes", "What scales, sizes and roi speak of."},
+                                      {"keep_aspect_ratio_policy", "stretch, not_larger or not_smaller."}},
+                            .doc = "Resamples the input to other sizes.",
+                            .infer = infer,
+                            .upgrade = upgrade,
+                            .reference = reference,
+                            .lower = lower,
+                            .layout = layout_of_input});
+const Register upsample(OpDef{.name = "Upsample",
+                              .min_inputs = 1,
+                              .max_inputs = 2,
+                              .attrs = {{"mode", "nearest or linear."}},
+                              .doc = "Resize of before opset 10.",
+                              .upgrade = upgrade_upsample});
+
+}  // namespace
+}  // namespace ge::ops
