@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <new>
 
 #include "base/text.h"
 #include "tensor/half.h"
@@ -43,6 +44,18 @@ void fill(Tensor& t, Random& random) {
   }
 }
 
+Status make_outputs(const om::ProgramT& program, const runtime::Binding& binding, std::vector<Tensor>& outputs, std::vector<void*>& out) {
+  try {
+    for (size_t i = 0; i < program.outputs.size(); ++i) {
+      outputs.emplace_back(static_cast<DType>(program.outputs[i]->dtype), binding.output_dims[i]);
+      out.push_back(outputs.back().mutable_data());
+    }
+  } catch (const std::bad_alloc&) {
+    return error(code::kOutOfMemory, "There is not enough memory for the outputs.");
+  }
+  return ok();
+}
+
 double ms_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -63,10 +76,7 @@ Result<std::vector<Tensor>> run(runtime::Model& model, const std::vector<Tensor>
   GE_TRY(auto binding, model.bind(dims));
   std::vector<Tensor> outputs;
   std::vector<void*> out;
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    outputs.emplace_back(static_cast<DType>(program.outputs[i]->dtype), binding->output_dims[i]);
-    out.push_back(outputs.back().mutable_data());
-  }
+  GE_RETURN_IF_ERROR(make_outputs(program, *binding, outputs, out));
   GE_RETURN_IF_ERROR(model.run(binding, in, out, profile));
   return outputs;
 }
@@ -87,6 +97,10 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
       auto it = sizes.find(s.name);
       dims.push_back(it != sizes.end() ? it->second : std::clamp(otherwise, s.min, s.max));
     }
+    int64_t bytes = std::max<int64_t>(1, size_of(static_cast<DType>(port->dtype)));
+    for (int64_t d : dims)
+      if (d < 0 || __builtin_mul_overflow(bytes, d, &bytes) || bytes > (int64_t(1) << 34))
+        return error(code::kTooLarge, format("Input '{}' is too large for seeded numbers.", port->name), "", "give it with --input");
     Tensor t(static_cast<DType>(port->dtype), dims);
     if (t.dtype() == DType::string) return error(code::kUnsupportedOp, format("Input '{}' is text; give it with --input.", port->name));
     fill(t, random);
@@ -108,10 +122,7 @@ Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inpu
   GE_TRY(auto binding, model.bind(dims));
   std::vector<Tensor> outputs;
   std::vector<void*> out;
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    outputs.emplace_back(static_cast<DType>(program.outputs[i]->dtype), binding->output_dims[i]);
-    out.push_back(outputs.back().mutable_data());
-  }
+  GE_RETURN_IF_ERROR(make_outputs(program, *binding, outputs, out));
   GE_RETURN_IF_ERROR(model.run(binding, in, out));
   r.first_ms = ms_since(start);
   for (int i = 0; i < warmup; ++i) GE_RETURN_IF_ERROR(model.run(binding, in, out));

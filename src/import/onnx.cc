@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "import/functions.h"
+#include "import/opset6.h"
 #include "import/structure.h"
 #include "import/tensors.h"
 #include "import/types.h"
@@ -37,6 +38,7 @@ using UnsupportedOps = std::map<std::string, Unsupported>;  // by what the messa
 
 // Empty when the node's op is known at its opset.
 std::string why_unsupported(const NodeProto& n) {
+  // Opset 6 has been raised to 7 by now.
   if (n.domain.empty() && n.opset < kOldestOpset) return format("opsets before {} are not supported", kOldestOpset);
   if (n.domain.empty() && n.opset > kNewestOpset) return format("opsets after {} are not known yet", kNewestOpset);
   if (n.domain.empty() && n.op_type == "Constant") return "";
@@ -361,6 +363,7 @@ Result<ir::Graph> convert(std::shared_ptr<const MappedFile> file, std::vector<st
                  "export it for inference");
   GE_RETURN_IF_ERROR(check_opset(model));
   GE_RETURN_IF_ERROR(inline_functions(model));
+  GE_RETURN_IF_ERROR(raise_opset6(model.graph));
   GE_RETURN_IF_ERROR(check_structure(model.graph));
   GE_RETURN_IF_ERROR(check_supported(model.graph));
   TensorReader tensors(std::move(file), ExternalData(std::move(folders)));

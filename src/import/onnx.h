@@ -14,7 +14,7 @@
 
 namespace ge {
 
-inline constexpr int kOldestOpset = 7;
+inline constexpr int kOldestOpset = 6;
 inline constexpr int kNewestOpset = 28;  // of ai.onnx
 
 struct ImportOptions {

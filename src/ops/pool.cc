@@ -13,7 +13,7 @@ bool is_global(const Node& n) { return n.op.starts_with("Global"); }
 Kind kind_of(const Node& n) {
   if (n.op.ends_with("MaxPool")) return kMax;
   if (n.op.ends_with("LpPool")) return kLp;
-  return ir::attr_int(n, "count_include_pad", 0) != 0 ? kAverageWithPad : kAverage;
+  return !is_global(n) && ir::attr_int(n, "count_include_pad", 0) != 0 ? kAverageWithPad : kAverage;
 }
 
 Result<Spatial> spatial_of(const Graph& g, const Node& n) {

@@ -1,4 +1,5 @@
 // Resize in all its modes, and Upsample as it was before it.
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -99,6 +100,25 @@ Result<std::vector<Dim>> from_scales(InferContext& c, const std::vector<size_t>&
   return dims;
 }
 
+// keep_aspect_ratio_policy: one scale for all axes, the smallest or the largest of the ratios.
+Result<double> common_scale(const Graph& g, const Node& n) {
+  auto& type = g.value(n.inputs[0]).type;
+  auto sizes = g.elements(n.inputs[3]);
+  auto axes = axes_of(n, type.rank());
+  auto fail = [&](const char* why) { return node_error(code::kBadOp, n.name, format("Resize: {}", why)); };
+  if (!sizes || sizes->size() != axes.size()) return fail("keep_aspect_ratio_policy needs one known size for each axis");
+  bool larger = attr_string(n, "keep_aspect_ratio_policy", "stretch") == "not_larger";
+  double scale = larger ? HUGE_VAL : 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Dim &want = (*sizes)[i], &have = type.dims[axes[i]];
+    if (!want.known() || !have.known()) return fail("keep_aspect_ratio_policy needs sizes that are numbers");
+    if (have.is(0)) return fail("there is nothing to resize");
+    double r = static_cast<double>(want.value()) / static_cast<double>(have.value());
+    scale = larger ? std::min(scale, r) : std::max(scale, r);
+  }
+  return scale;
+}
+
 Result<std::vector<Dim>> from_sizes(InferContext& c, const std::vector<size_t>& axes) {
   auto dims = c.dims(0);
   auto sizes = c.elements(3);
@@ -116,15 +136,7 @@ Result<std::vector<Dim>> from_sizes(InferContext& c, const std::vector<size_t>& 
     }
     return dims;
   }
-  // One scale for all axes: the smallest or the largest of the ratios.
-  double scale = policy == "not_larger" ? HUGE_VAL : 0;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    auto &want = (*sizes)[i], &have = dims[axes[i]];
-    if (!want.known() || !have.known()) return c.fail("keep_aspect_ratio_policy needs sizes that are numbers");
-    if (have.is(0)) return c.fail(format("axis {} has no elements", axes[i]));
-    double r = static_cast<double>(want.value()) / static_cast<double>(have.value());
-    scale = policy == "not_larger" ? std::min(scale, r) : std::max(scale, r);
-  }
+  GE_TRY(double scale, common_scale(c.graph, c.node));
   for (size_t a : axes) dims[a] = static_cast<int64_t>(std::floor(scale * static_cast<double>(dims[a].value()) + 0.5));
   return dims;
 }
@@ -153,7 +165,11 @@ Status emit(LowerContext& c, const char* kernel) {
   std::vector<double> scale(rank, 1.0), start(rank, 0.0), end(rank, 1.0);
   bool by_sizes = given(c.graph, n, 3);
   if (by_sizes) {
-    for (size_t a : axes) scale[a] = 0;
+    double common = 0;
+    if (attr_string(n, "keep_aspect_ratio_policy", "stretch") != "stretch") {
+      GE_TRY(common, common_scale(c.graph, n));
+    }
+    for (size_t a : axes) scale[a] = common;
   } else {
     auto s = floats(c.graph, n, 2);
     if (!s) return c.fail("its scales are known only at run time");

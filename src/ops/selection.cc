@@ -1,6 +1,7 @@
 // NonZero, Compress, Unique, ReverseSequence. The sizes of the first three depend on data: they are
 // symbols that running binds; only what is known while compiling can be lowered so far.
 #include "base/text.h"
+#include "kernels/move/element.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -11,7 +12,20 @@ Status not_yet(LowerContext& c) { return c.fail("the size of its output depends 
 Status infer_non_zero(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   Dim rank = c.ranked(0) ? Dim(std::max(c.rank(0), 1)) : c.fresh("rank");
+  if (auto* t = c.constant(0); t && kernels::move::is_number(t->dtype())) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < t->count(); ++i) n += kernels::move::load_f64(t->dtype(), t->data() + i * size_of(t->dtype())) != 0;
+    c.set(0, DType::i64, {rank, n});
+    return ok();
+  }
   c.set(0, DType::i64, {rank, c.fresh("count")});
+  return ok();
+}
+
+// Runs when the count is known, that is for constants.
+Status emit_non_zero(LowerContext& c) {
+  if (!c.constant_of(0)) return not_yet(c);
+  c.call("ref.NonZero", {c.in(0)}, {c.out()});
   return ok();
 }
 
@@ -31,12 +45,12 @@ Status infer_compress(InferContext& c) {
     GE_TRY(axis, normalize_axis(c, attr_int(c.node, "axis", 0), c.rank(0)));
   }
   Dim count;
-  if (auto e = c.ints(1)) {
+  if (auto* t = c.constant(1)) {
     int64_t n = 0;
-    for (int64_t v : *e) n += v != 0;
+    for (int64_t i = 0; i < t->count(); ++i) n += t->at_int(i);
     // A condition longer than the axis counts only up to its end.
     Dim size = flat ? (c.ranked(0) ? product(c.dims(0)) : Dim(0)) : c.dims(0)[static_cast<size_t>(axis)];
-    bool fits = size.known() && static_cast<int64_t>(e->size()) <= size.value();
+    bool fits = size.known() && t->count() <= size.value();
     count = fits ? Dim(n) : c.fresh("count");
   } else {
     count = c.fresh("count");
@@ -48,7 +62,7 @@ Status infer_compress(InferContext& c) {
 }
 
 Status emit_compress(LowerContext& c) {
-  if (!c.elements(1)) return not_yet(c);
+  if (!c.constant_of(1)) return not_yet(c);
   int64_t axis = has_attr(c.node, "axis") ? wrap_axis(attr_int(c.node, "axis", 0), c.type(0).rank()) : -1;
   c.call("ref.Compress", {c.in(0), c.in(1)}, {c.out()}, {axis});
   return ok();
@@ -97,7 +111,7 @@ Status emit_reverse(LowerContext& c) {
 
 const Register registered[] = {
     Register(OpDef{.name = "NonZero", .min_inputs = 1, .max_inputs = 1, .since = 9, .unit = kernels::Unit::host,
-                   .doc = "Indices of the elements that are not zero.", .infer = infer_non_zero, .reference = not_yet}),
+                   .doc = "Indices of the elements that are not zero.", .infer = infer_non_zero, .reference = emit_non_zero}),
     Register(OpDef{.name = "Compress", .min_inputs = 2, .max_inputs = 2, .since = 9,
                    .attrs = {{"axis", "Along which; absent: the flat input."}},
                    .doc = "The entries for which the condition holds.", .infer = infer_compress, .reference = emit_compress}),

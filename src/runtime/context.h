@@ -25,6 +25,7 @@ class Context {
   // Runs all tasks. inputs and outputs: dense buffers of the Binding's sizes, aligned to their element.
   Status run(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights,
              std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile);
+  bool serves(const std::shared_ptr<const Binding>& b) const { return binding_ == b; }
   int64_t arena_bytes() const { return static_cast<int64_t>(arena_size_); }
   void trim();  // gives the arena's memory back to the system
 

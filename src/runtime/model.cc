@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/text.h"
 #include "om/reader.h"
@@ -59,14 +60,18 @@ Result<std::shared_ptr<const Binding>> Model::bind(std::span<const std::vector<i
       return bindings_.front();
     }
   }
-  GE_TRY(auto symbols, bind_symbols(program(), input_dims));
-  BindOptions options;
-  options.threads = threads_;
-  GE_TRY(auto binding, Binding::make(package_, program(), symbols, options));
-  std::lock_guard lock(mutex_);
-  bindings_.push_front(binding);
-  if (bindings_.size() > kBindings) bindings_.pop_back();
-  return binding;
+  try {
+    GE_TRY(auto symbols, bind_symbols(program(), input_dims));
+    BindOptions options;
+    options.threads = threads_;
+    GE_TRY(auto binding, Binding::make(package_, program(), symbols, options));
+    std::lock_guard lock(mutex_);
+    bindings_.push_front(binding);
+    if (bindings_.size() > kBindings) bindings_.pop_back();
+    return binding;
+  } catch (const std::bad_alloc&) {
+    return error(code::kOutOfMemory, "There is not enough memory for inputs of these sizes.");
+  }
 }
 
 Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
@@ -75,6 +80,9 @@ Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
+      // One that served this Binding last needs no new addresses.
+      auto it = std::find_if(idle_.rbegin(), idle_.rend(), [&](auto& c) { return c->serves(binding); });
+      if (it != idle_.rend()) std::swap(*it, idle_.back());
       context = std::move(idle_.back());
       idle_.pop_back();
     } else {

@@ -6,6 +6,7 @@
 //   ref.OneHot           axis; in: indices (any number type), values [off, on]; the depth is the output's
 //   ref.Compress         axis, or -1 for the flat input; in: data, condition (bool, one axis). The output
 //                        has as many entries as the condition holds
+//   ref.NonZero          none; in: x; out: i64 [axes of x (at least 1), number of elements that are not 0]
 //   ref.ReverseSequence  batch_axis, time_axis; in: data, lengths (i64)
 #include <algorithm>
 
@@ -176,6 +177,32 @@ Status run_compress(const Call& c, int64_t) {
   return taken == y.dims[std::max<int64_t>(axis, 0)] ? ok() : Status(wrong());
 }
 
+Result<Work> prepare_non_zero(const Call& c) {
+  constexpr std::string_view kName = "ref.NonZero";
+  GE_RETURN_IF_ERROR(check_call(c, kName, 1, 1, 1, 1));
+  const View &x = c.in[0], &y = c.out[0];
+  if (!is_number(x.dtype) || y.dtype != DType::i64 || y.rank != 2 || y.dims[0] != std::max(x.rank, 1))
+    return bad_call(kName, "wrong types or ranks");
+  return Work{};
+}
+Status run_non_zero(const Call& c, int64_t) {
+  const View &x = c.in[0], &y = c.out[0];
+  int64_t found = 0;
+  each_index(x, [&](const int64_t* index) {
+    const std::byte* p = address(x, index);
+    if (is_float(x.dtype) ? load_f64(x.dtype, p) == 0 : load_i64(x.dtype, p) == 0) return true;
+    if (found < y.dims[1])
+      for (int64_t i = 0; i < y.dims[0]; ++i) {
+        int64_t at[2] = {i, found};
+        store_i64(DType::i64, address(y, at), x.rank ? index[i] : 0);
+      }
+    ++found;
+    return true;
+  });
+  if (found != y.dims[1]) return error(code::kRunFailed, format("NonZero: {} elements are not 0, not {}", found, y.dims[1]));
+  return ok();
+}
+
 Result<Work> prepare_reverse(const Call& c) {
   constexpr std::string_view kName = "ref.ReverseSequence";
   GE_RETURN_IF_ERROR(check_call(c, kName, 2, 2, 1, 1));
@@ -208,6 +235,7 @@ const Register registered[] = {
     Register({.name = "ref.ScatterND", .prepare = prepare_scatter_nd, .run = run_scatter_nd, .in_place = 1}),
     Register({.name = "ref.OneHot", .prepare = prepare_one_hot, .run = run_one_hot}),
     Register({.name = "ref.Compress", .prepare = prepare_compress, .run = run_compress}),
+    Register({.name = "ref.NonZero", .prepare = prepare_non_zero, .run = run_non_zero}),
     Register({.name = "ref.ReverseSequence", .prepare = prepare_reverse, .run = run_reverse}),
 };
 

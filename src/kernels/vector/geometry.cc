@@ -81,7 +81,9 @@ class Builder {
         if (a >= first && one) continue;
         int64_t d = dims_[static_cast<size_t>(a)];
         if (size(v, a) != d) return bad(format("output {} does not have the common shape", k - inputs_));
-        if (d > 1 && stride(v, a) == 0) return bad(format("output {} has a stride of 0", k - inputs_));
+        // Row-major strides of an empty tensor may be 0.
+        bool empty = std::find(dims_.begin(), dims_.end(), 0) != dims_.end();
+        if (d > 1 && stride(v, a) == 0 && !empty) return bad(format("output {} has a stride of 0", k - inputs_));
       }
     }
     return ok();
