@@ -144,11 +144,13 @@ def _text(value):
 
 def _start_logging():
     """GE's own messages go to Python's logger "ge", from its level on."""
+    import atexit
     import logging
     logger = logging.getLogger("ge")
     logger.addHandler(logging.NullHandler())
     levels = [logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR]
     _ge.set_log(lambda level, line: logger.log(levels[min(level, 3)], "%s", line), 0)
+    atexit.register(_ge.set_log, None, 4)  # no thread may call into Python while it goes down
 
 
 _start_logging()

@@ -70,41 +70,48 @@ Result<std::shared_ptr<const MappedFile>> ExternalData::open(const std::string& 
   Entry& entry = files_[location];
   if (!entry.file) {
     if (std::string why = refusal(location); !why.empty())
-      return error(code::kParse, format("The external data location {} is refused.", quote(location)), why,
+      return error(code::kParse,
+                   format("The external data location {} is refused.", quote(location)), why,
                    "external data must lie in the model's folder or below it");
     if (folders_.empty())
-      return error(code::kNoFile, format("The external data file {} cannot be found.", quote(location)),
-                   "the model was given as bytes, without the folder that its external data are relative to",
-                   "give the model's path, or a model that holds its weights");
+      return error(
+          code::kNoFile, format("The external data file {} cannot be found.", quote(location)),
+          "the model was given as bytes, without the folder that its external data are relative to",
+          "give the model's path, or a model that holds its weights");
     std::string wanted = format("{}/{}", folders_[0], location);
     auto real = real_path(wanted);
     if (!real)
-      return error(errno == ENOENT ? code::kNoFile : code::kOpen,
-                   format("The external data file {} cannot be opened: {}.", wanted, std::strerror(errno)), "",
-                   "put it beside the model, where the model says that it is");
+      return error(
+          errno == ENOENT ? code::kNoFile : code::kOpen,
+          format("The external data file {} cannot be opened: {}.", wanted, std::strerror(errno)),
+          "", "put it beside the model, where the model says that it is");
     for (auto& folder : folders_) {
       auto root = real_path(folder);
       if (!root) continue;
       std::string prefix = *root == "/" ? *root : *root + "/";
       if (real->compare(0, prefix.size(), prefix) != 0) continue;
       int fd = open_beneath(*root, real->substr(prefix.size()));
-      if (fd < 0) return error(code::kOpen, format("The external data file {} cannot be opened: {}.", wanted,
-                                                   std::strerror(errno)));
+      if (fd < 0)
+        return error(code::kOpen, format("The external data file {} cannot be opened: {}.", wanted,
+                                         std::strerror(errno)));
       GE_TRY(entry.file, MappedFile::from_descriptor(fd, wanted));
       break;
     }
     if (!entry.file)
-      return error(code::kParse, format("The external data location {} is refused.", quote(location)),
+      return error(code::kParse,
+                   format("The external data location {} is refused.", quote(location)),
                    "it is a link that leads out of the model's folder",
                    "external data must lie in the model's folder or below it");
   }
   if (!checksum.empty() && entry.checked != lower(checksum)) {
     std::string found = sha1_hex(entry.file->bytes());
     if (found != lower(checksum))
-      return error(code::kParse, format("The external data file {} does not have the checksum that the model states.",
-                                        quote(location)),
-                   format("SHA-1 is {}, the model states {}", found, quote(checksum)),
-                   "the file is damaged or belongs to another model");
+      return error(
+          code::kParse,
+          format("The external data file {} does not have the checksum that the model states.",
+                 quote(location)),
+          format("SHA-1 is {}, the model states {}", found, quote(checksum)),
+          "the file is damaged or belongs to another model");
     entry.checked = found;
   }
   return entry.file;
@@ -124,17 +131,20 @@ Result<ExternalData::Range> ExternalData::read(const TensorProto& tensor, size_t
     (key == "offset" ? offset : length) = *v;
   }
   if (length != expected)
-    return error(code::kParse, format("Tensor {} needs {} bytes for its shape, its external data have {}.",
-                                      quote(tensor.name), expected, length));
+    return error(code::kParse,
+                 format("Tensor {} needs {} bytes for its shape, its external data have {}.",
+                        quote(tensor.name), expected, length));
   auto where = format("tensor {}", quote(tensor.name));
   auto opened = open(location, checksum);
   if (!opened) return std::move(opened).context(where).take_error();
   Bytes all = (*opened)->bytes();
   if (offset > all.size() || length > all.size() - offset)
-    return error(code::kParse, format("Tensor {} lies outside its external data file {}.", quote(tensor.name),
-                                      quote(location)),
-                 format("it needs {} bytes at offset {}, the file has {} bytes", length, offset, all.size()),
-                 "check that the file was copied completely and belongs to this model");
+    return error(
+        code::kParse,
+        format("Tensor {} lies outside its external data file {}.", quote(tensor.name),
+               quote(location)),
+        format("it needs {} bytes at offset {}, the file has {} bytes", length, offset, all.size()),
+        "check that the file was copied completely and belongs to this model");
   return Range{*opened, all.subspan(offset, length)};
 }
 

@@ -1,7 +1,7 @@
 // External data: the files beside a model that hold its large tensors.
 //
-// A location comes from the model, so it is not trusted: only files that really lie beneath one of the
-// given folders are opened. Each is mapped once.
+// A location comes from the model, so it is not trusted: only files that really lie beneath one of
+// the given folders are opened. Each is mapped once.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ namespace ge::onnx {
 
 class ExternalData {
  public:
-  // Without folders (a model given as bytes) every location is refused. Locations are relative to the
-  // first; a link may lead into any of them.
+  // Without folders (a model given as bytes) every location is refused. Locations are relative to
+  // the first; a link may lead into any of them.
   explicit ExternalData(std::vector<std::string> folders = {}) : folders_(std::move(folders)) {}
 
   struct Range {
@@ -28,7 +28,8 @@ class ExternalData {
   Result<Range> read(const TensorProto& tensor, size_t expected);
 
  private:
-  Result<std::shared_ptr<const MappedFile>> open(const std::string& location, const std::string& checksum);
+  Result<std::shared_ptr<const MappedFile>> open(const std::string& location,
+                                                 const std::string& checksum);
 
   std::vector<std::string> folders_;
   struct Entry {

@@ -12,8 +12,8 @@ namespace {
 
 // Graphs and calls inside one another; bounds our own recursion.
 constexpr int kMaxDepth = 200;
-// Copied nodes and attribute data (in units of 256 bytes): a small file must not grow without end by
-// functions that call functions.
+// Copied nodes and attribute data (in units of 256 bytes): a small file must not grow without end
+// by functions that call functions.
 constexpr size_t kMaxCopies = 500'000;
 
 using Opsets = std::map<std::string, int64_t, std::less<>>;
@@ -24,17 +24,18 @@ std::string title(const FunctionProto& f) {
   return f.overload.empty() ? s : format("{}:{}", s, f.overload);
 }
 
-Status read_opsets(const std::vector<OperatorSetId>& imports, const std::string& where, Opsets& out) {
+Status read_opsets(const std::vector<OperatorSetId>& imports, const std::string& where,
+                   Opsets& out) {
   Opsets own;
   for (auto& id : imports) {
     std::string domain = id.domain.empty() ? "ai.onnx" : id.domain;
     if (id.version < 1)
-      return error(code::kParse, format("The opset import of domain {} in {} has version {}.", domain, where,
-                                        id.version));
+      return error(code::kParse, format("The opset import of domain {} in {} has version {}.",
+                                        domain, where, id.version));
     auto [it, fresh] = own.emplace(id.domain, id.version);
     if (!fresh && it->second != id.version)
-      return error(code::kParse, format("{} imports domain {} twice, with versions {} and {}.", where, domain,
-                                        it->second, id.version));
+      return error(code::kParse, format("{} imports domain {} twice, with versions {} and {}.",
+                                        where, domain, it->second, id.version));
   }
   for (auto& [domain, version] : own) out[domain] = version;
   return ok();
@@ -104,12 +105,15 @@ class Inliner {
 
   Status enter() {
     if (++depth_ <= kMaxDepth) return ok();
-    return error(code::kTooLarge, format("Graphs and functions are nested deeper than {}.", kMaxDepth));
+    return error(code::kTooLarge,
+                 format("Graphs and functions are nested deeper than {}.", kMaxDepth));
   }
   Status spend(size_t n) {
     copies_ += n;
     if (copies_ <= kMaxCopies) return ok();
-    return error(code::kTooLarge, "The model's local functions grow beyond all measure when their calls are replaced.");
+    return error(
+        code::kTooLarge,
+        "The model's local functions grow beyond all measure when their calls are replaced.");
   }
 
   Status expand_graph(GraphProto& g, const Opsets& opsets) {
@@ -126,8 +130,10 @@ class Inliner {
     if (node.opset == 0) {
       for (auto& a : node.attributes) {
         if (!a.ref_attr_name.empty())
-          return node_error(code::kParse, node.name, format("Node {} refers to the function attribute {} outside a "
-                                                            "function.", describe(node), quote(a.ref_attr_name)));
+          return node_error(code::kParse, node.name,
+                            format("Node {} refers to the function attribute {} outside a "
+                                   "function.",
+                                   describe(node), quote(a.ref_attr_name)));
         for (auto& g : a.graphs) GE_RETURN_IF_ERROR(expand_graph(g, opsets));
       }
       auto f = functions_.find(std::tie(node.domain, node.op_type, node.overload));
@@ -143,9 +149,11 @@ class Inliner {
     // Exporters forget custom domains, which have one version only.
     if (!node.domain.empty() && node.domain.compare(0, 7, "ai.onnx") != 0) return int64_t{1};
     std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
-    return node_error(code::kUnsupportedOp, node.name, format("Node {} is of domain {}, of which the model imports no "
-                      "version.", describe(node), domain), "the model has no opset import for it",
-                      "export the model again");
+    return node_error(code::kUnsupportedOp, node.name,
+                      format("Node {} is of domain {}, of which the model imports no "
+                             "version.",
+                             describe(node), domain),
+                      "the model has no opset import for it", "export the model again");
   }
 
   Status expand_call(const NodeProto& node, const FunctionProto& f, std::vector<NodeProto>& out) {
@@ -153,9 +161,11 @@ class Inliner {
     for (size_t i = 0; i < stack_.size(); ++i)
       if (stack_[i] == &f) return recursion(i, node);
     if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size())
-      return node_error(code::kBadOp, node.name, format("Node {} has {} inputs and {} outputs, function {} has {} and "
-                        "{}.", describe(node), node.inputs.size(), node.outputs.size(), title(f), f.inputs.size(),
-                        f.outputs.size()));
+      return node_error(code::kBadOp, node.name,
+                        format("Node {} has {} inputs and {} outputs, function {} has {} and "
+                               "{}.",
+                               describe(node), node.inputs.size(), node.outputs.size(), title(f),
+                               f.inputs.size(), f.outputs.size()));
     GE_RETURN_IF_ERROR(enter());
     stack_.push_back(&f);
     Opsets opsets = opsets_;
@@ -170,7 +180,8 @@ class Inliner {
       GE_RETURN_IF_ERROR(instantiate(body_node, call, copy).context(where));
       copies.push_back(std::move(copy));
     }
-    for (auto& copy : copies) GE_RETURN_IF_ERROR(expand_node(std::move(copy), opsets, out).context(where));
+    for (auto& copy : copies)
+      GE_RETURN_IF_ERROR(expand_node(std::move(copy), opsets, out).context(where));
     stack_.pop_back();
     --depth_;
     return ok();
@@ -180,17 +191,23 @@ class Inliner {
     std::vector<std::string> cycle;
     for (size_t i = first; i < stack_.size(); ++i) cycle.push_back(title(*stack_[i]));
     cycle.push_back(cycle.front());
-    return node_error(code::kBadGraph, node.name, format("The model's local functions call themselves: {}.",
-                      join(cycle, " -> ")), "ONNX does not allow recursive functions", "export the model again");
+    return node_error(
+        code::kBadGraph, node.name,
+        format("The model's local functions call themselves: {}.", join(cycle, " -> ")),
+        "ONNX does not allow recursive functions", "export the model again");
   }
 
   // Gives every value of the function's body its name in the caller's graph.
-  Status bind(const NodeProto& node, Call& call, const Opsets& opsets, std::vector<NodeProto>& copies) {
+  Status bind(const NodeProto& node, Call& call, const Opsets& opsets,
+              std::vector<NodeProto>& copies) {
     const FunctionProto& f = *call.function;
     Names names;
-    auto at = [](const std::vector<std::string>& list, size_t i) { return i < list.size() ? list[i] : std::string(); };
+    auto at = [](const std::vector<std::string>& list, size_t i) {
+      return i < list.size() ? list[i] : std::string();
+    };
     auto bad = [&](std::string_view name) {
-      return error(code::kBadGraph, format("Function {} defines value {} twice.", title(f), quote(name)));
+      return error(code::kBadGraph,
+                   format("Function {} defines value {} twice.", title(f), quote(name)));
     };
     for (size_t i = 0; i < f.inputs.size(); ++i)
       if (!names.emplace(f.inputs[i], at(node.inputs, i)).second) return bad(f.inputs[i]);
@@ -218,7 +235,8 @@ class Inliner {
       }
     for (auto& name : f.outputs)
       if (!defined.count(name))
-        return error(code::kBadGraph, format("Function {} does not compute its output {}.", title(f), quote(name)));
+        return error(code::kBadGraph,
+                     format("Function {} does not compute its output {}.", title(f), quote(name)));
     call.scopes.push_back(std::move(names));
     return ok();
   }
@@ -239,8 +257,10 @@ class Inliner {
     for (auto& name : from.inputs) {
       const std::string* s = name.empty() ? &name : lookup(call, name);
       if (!s)
-        return node_error(code::kBadGraph, to.name, format("Node {} of function {} reads value {}, which the function "
-                          "does not define.", describe(from), title(*call.function), quote(name)));
+        return node_error(code::kBadGraph, to.name,
+                          format("Node {} of function {} reads value {}, which the function "
+                                 "does not define.",
+                                 describe(from), title(*call.function), quote(name)));
       to.inputs.push_back(*s);
     }
     for (auto& name : from.outputs) to.outputs.push_back(name.empty() ? name : *lookup(call, name));
@@ -253,7 +273,8 @@ class Inliner {
   }
 
   // False when it refers to an attribute that the call leaves out.
-  Result<bool> instantiate(const AttributeProto& from, const NodeProto& node, Call& call, AttributeProto& to) {
+  Result<bool> instantiate(const AttributeProto& from, const NodeProto& node, Call& call,
+                           AttributeProto& to) {
     if (from.ref_attr_name.empty()) {
       GE_RETURN_IF_ERROR(spend(from.graphs.empty() ? weight(from) : 1));
       to = from;
@@ -266,13 +287,17 @@ class Inliner {
     if (it == call.attributes.end()) {
       for (auto& name : f.attributes)
         if (name == from.ref_attr_name) return false;
-      return node_error(code::kParse, node.name, format("Node {} of function {} refers to attribute {}, which the "
-                        "function does not have.", describe(node), title(f), quote(from.ref_attr_name)));
+      return node_error(code::kParse, node.name,
+                        format("Node {} of function {} refers to attribute {}, which the "
+                               "function does not have.",
+                               describe(node), title(f), quote(from.ref_attr_name)));
     }
     if (from.type != AttributeType::undefined && from.type != it->second->type)
-      return node_error(code::kParse, node.name, format("Attribute {} of node {} in function {} is {}, but the call "
-                        "gives {}.", quote(from.name), describe(node), title(f), name(from.type),
-                        name(it->second->type)));
+      return node_error(code::kParse, node.name,
+                        format("Attribute {} of node {} in function {} is {}, but the call "
+                               "gives {}.",
+                               quote(from.name), describe(node), title(f), name(from.type),
+                               name(it->second->type)));
     GE_RETURN_IF_ERROR(spend(weight(*it->second)));
     to = *it->second;  // a graph in it belongs to the caller: not renamed
     to.name = from.name;
@@ -301,8 +326,10 @@ class Inliner {
     for (auto& v : g.outputs) {
       const std::string* s = lookup(call, v.name);
       if (!s)
-        return error(code::kBadGraph, format("A nested graph of function {} returns value {}, which nothing defines.",
-                                             title(*call.function), quote(v.name)));
+        return error(
+            code::kBadGraph,
+            format("A nested graph of function {} returns value {}, which nothing defines.",
+                   title(*call.function), quote(v.name)));
       v.name = *s;
     }
     for (auto& v : g.value_info)

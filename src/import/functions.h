@@ -7,8 +7,8 @@
 
 namespace ge::onnx {
 
-// Sets NodeProto::opset everywhere and empties model.functions. A function that reaches itself is an
-// error that names the cycle; so is a body that grows beyond all measure.
+// Sets NodeProto::opset everywhere and empties model.functions. A function that reaches itself is
+// an error that names the cycle; so is a body that grows beyond all measure.
 Status inline_functions(ModelProto& model);
 
 }  // namespace ge::onnx

@@ -27,8 +27,6 @@ std::string op_name(const NodeProto& n) {
   return n.domain.empty() ? n.op_type : format("{}.{}", n.domain, n.op_type);
 }
 
-// --- operators that GE lacks -----------------------------------------------------------------
-
 struct Unsupported {
   std::string why;
   std::vector<std::string> nodes;  // the first few
@@ -39,8 +37,10 @@ using UnsupportedOps = std::map<std::string, Unsupported>;  // by what the messa
 // Empty when the node's op is known at its opset.
 std::string why_unsupported(const NodeProto& n) {
   // Opset 6 has been raised to 7 by now.
-  if (n.domain.empty() && n.opset < kOldestOpset) return format("opsets before {} are not supported", kOldestOpset);
-  if (n.domain.empty() && n.opset > kNewestOpset) return format("opsets after {} are not known yet", kNewestOpset);
+  if (n.domain.empty() && n.opset < kOldestOpset)
+    return format("opsets before {} are not supported", kOldestOpset);
+  if (n.domain.empty() && n.opset > kNewestOpset)
+    return format("opsets after {} are not known yet", kNewestOpset);
   if (n.domain.empty() && n.op_type == "Constant") return "";
   const ops::OpDef* def = ops::find(op_name(n));
   if (!def) return "the operator is not known";
@@ -60,7 +60,8 @@ std::string node_title(const NodeProto& n) {
 void collect_unsupported(const GraphProto& g, UnsupportedOps& out) {
   for (auto& n : g.nodes) {
     if (std::string why = why_unsupported(n); !why.empty()) {
-      auto& u = out[format("{}.{} (opset {})", n.domain.empty() ? "ai.onnx" : n.domain, n.op_type, n.opset)];
+      auto& u = out[format("{}.{} (opset {})", n.domain.empty() ? "ai.onnx" : n.domain, n.op_type,
+                           n.opset)];
       u.why = why;
       if (u.nodes.size() < 3) u.nodes.push_back(node_title(n));
       ++u.count;
@@ -81,26 +82,28 @@ Status check_supported(const GraphProto& g) {
     lines.push_back(format("{} at {}: {}", title, nodes, u.why));
   }
   auto& first = found.begin()->second;
-  return node_error(code::kUnsupportedOp, found.size() == 1 && first.count == 1 ? first.nodes[0] : "",
-                    format("{} of the model {} not supported: {}.",
-                           found.size() == 1 ? "One operator" : format("{} operators", found.size()),
-                           found.size() == 1 ? "is" : "are", join(lines, "; ")), "",
-                    "'ge ops' lists what is supported");
+  return node_error(
+      code::kUnsupportedOp, found.size() == 1 && first.count == 1 ? first.nodes[0] : "",
+      format("{} of the model {} not supported: {}.",
+             found.size() == 1 ? "One operator" : format("{} operators", found.size()),
+             found.size() == 1 ? "is" : "are", join(lines, "; ")),
+      "", "'ge ops' lists what is supported");
 }
 
 Status check_opset(const ModelProto& model) {
   for (auto& id : model.opset_imports) {
     if (!id.domain.empty() || (id.version >= kOldestOpset && id.version <= kNewestOpset)) continue;
     bool old = id.version < kOldestOpset;
-    return error(code::kUnsupportedOp, format("The model uses opset {} of ai.onnx; opsets {} to {} are supported.",
-                                              id.version, kOldestOpset, kNewestOpset), "",
-                 old ? "convert it with onnx.version_converter, or export it again with a newer opset"
-                     : "export it with an older opset");
+    return error(
+        code::kUnsupportedOp,
+        format("The model uses opset {} of ai.onnx; opsets {} to {} are supported.", id.version,
+               kOldestOpset, kNewestOpset),
+        "",
+        old ? "convert it with onnx.version_converter, or export it again with a newer opset"
+            : "export it with an older opset");
   }
   return ok();
 }
-
-// --- conversion ------------------------------------------------------------------------------
 
 // One graph being made; lookups end here: what it captures has been put into `values` before.
 struct Scope {
@@ -118,7 +121,10 @@ struct Scope {
 class Converter {
  public:
   Converter(TensorReader& tensors, const ImportOptions& options, ir::Graph& main)
-      : tensors_(tensors), types_(main), feed_(options.feed.begin(), options.feed.end()), main_(main) {}
+      : tensors_(tensors),
+        types_(main),
+        feed_(options.feed.begin(), options.feed.end()),
+        main_(main) {}
 
   Status run(const GraphProto& g) {
     for (auto& v : g.inputs) types_.declare(v.type);
@@ -150,8 +156,8 @@ class Converter {
     for (auto& v : g.inputs) {
       if (defaults.count(v.name) && !(is_main(scope) && feed_.count(v.name))) continue;
       ir::Type type;
-      // A nested graph's inputs get their types from the node; its own declarations may be absent, and
-      // a size that they name may change from one iteration to the next.
+      // A nested graph's inputs get their types from the node; its own declarations may be absent,
+      // and a size that they name may change from one iteration to the next.
       if (is_main(scope) || v.type.kind != TypeProto::Kind::none) {
         GE_TRY(type, types_.read(v.type, v.name, is_main(scope)));
       }
@@ -188,9 +194,11 @@ class Converter {
     for (auto& name : n.inputs) inputs.push_back(name.empty() ? ValueId{} : scope.values.at(name));
     ir::Attrs attrs;
     size_t captured = 0;
-    bool nested = std::any_of(n.attributes.begin(), n.attributes.end(), [](auto& a) { return !a.graphs.empty(); });
+    bool nested = std::any_of(n.attributes.begin(), n.attributes.end(),
+                              [](auto& a) { return !a.graphs.empty(); });
     if (nested) {
-      while (inputs.size() < static_cast<size_t>(std::max(def->min_inputs, 0))) inputs.push_back({});
+      while (inputs.size() < static_cast<size_t>(std::max(def->min_inputs, 0)))
+        inputs.push_back({});
       GE_TRY(auto captures, capture(n, scope));
       captured = captures.size();
       for (auto& [name, id] : captures) inputs.push_back(id);
@@ -205,7 +213,8 @@ class Converter {
       if (!name.empty()) scope.values[name] = outputs.back();
     }
     while (!outputs.empty() && !outputs.back()) outputs.pop_back();
-    NodeId id = g.add_node(op_name(n), std::move(inputs), std::move(outputs), std::move(attrs), n.name);
+    NodeId id =
+        g.add_node(op_name(n), std::move(inputs), std::move(outputs), std::move(attrs), n.name);
     g.node(id).origin = {n.name.empty() ? g.node(id).name : n.name};
     scope.nodes.push_back({id, def, n.opset, captured});
     return ok();
@@ -226,7 +235,8 @@ class Converter {
     return out;
   }
 
-  Status nested_graphs(const NodeProto& n, const Captures& captured, const Scope& outer, ir::Attrs& attrs) {
+  Status nested_graphs(const NodeProto& n, const Captures& captured, const Scope& outer,
+                       ir::Attrs& attrs) {
     for (auto& a : n.attributes) {
       std::vector<std::shared_ptr<ir::Graph>> graphs;
       for (auto& proto : a.graphs) {
@@ -235,13 +245,14 @@ class Converter {
         Scope scope{*graph, {}, {}};
         auto made = [&]() -> Status {
           GE_RETURN_IF_ERROR(add_inputs(proto, scope));
-          // All graphs of a node get the same inputs, also those that only another branch reads; a name
-          // that this graph does not read may be one of its own.
+          // All graphs of a node get the same inputs, also those that only another branch reads; a
+          // name that this graph does not read may be one of its own.
           std::unordered_map<std::string, ValueId> handed_in;
           for (auto& [name, id] : captured) handed_in[name] = graph->add_input(name, {});
           for (auto& name : captures(proto)) {
             auto& value = outer.graph.value(outer.values.at(name));
-            scope.values[name] = value.constant ? graph->add_constant(*value.constant, name) : handed_in.at(name);
+            scope.values[name] =
+                value.constant ? graph->add_constant(*value.constant, name) : handed_in.at(name);
           }
           return finish(proto, scope);
         }();
@@ -256,23 +267,37 @@ class Converter {
 
   Status attribute(const AttributeProto& a, const NodeProto& n, ir::Attrs& attrs) {
     auto refuse = [&](std::string_view why) {
-      return node_error(code::kBadOp, n.name, format("Attribute {} of node {} {}.", quote(a.name), describe(n), why));
+      return node_error(code::kBadOp, n.name,
+                        format("Attribute {} of node {} {}.", quote(a.name), describe(n), why));
     };
     if (a.name.empty()) return refuse("has no name");
     bool graphs = a.type == AttributeType::graph || a.type == AttributeType::graphs;
     if (!graphs && attrs.count(a.name)) return refuse("is given twice");
     ir::Attr value;
     switch (a.type) {
-      case AttributeType::real: value = static_cast<double>(a.f); break;
-      case AttributeType::integer: value = a.i; break;
-      case AttributeType::string: value = a.s; break;
-      case AttributeType::reals: value = std::vector<double>(a.floats.begin(), a.floats.end()); break;
-      case AttributeType::integers: value = a.ints; break;
-      case AttributeType::strings: value = a.strings; break;
+      case AttributeType::real:
+        value = static_cast<double>(a.f);
+        break;
+      case AttributeType::integer:
+        value = a.i;
+        break;
+      case AttributeType::string:
+        value = a.s;
+        break;
+      case AttributeType::reals:
+        value = std::vector<double>(a.floats.begin(), a.floats.end());
+        break;
+      case AttributeType::integers:
+        value = a.ints;
+        break;
+      case AttributeType::strings:
+        value = a.strings;
+        break;
       case AttributeType::graph:
         if (a.graphs.empty()) return refuse("holds no graph");
         return ok();
-      case AttributeType::graphs: return ok();
+      case AttributeType::graphs:
+        return ok();
       case AttributeType::tensor: {
         if (a.tensors.empty()) return refuse("holds no tensor");
         GE_TRY(value, tensors_.read(a.tensors[0]));
@@ -289,17 +314,21 @@ class Converter {
         value = text(type);
         break;
       }
-      case AttributeType::undefined: return refuse("has no type");
-      default: return refuse(format("is of type {}, which is not supported", name(a.type)));
+      case AttributeType::undefined:
+        return refuse("has no type");
+      default:
+        return refuse(format("is of type {}, which is not supported", name(a.type)));
     }
     attrs[a.name] = std::move(value);
     return ok();
   }
 
   Status constant_node(const NodeProto& n, Scope& scope) {
-    if (n.attributes.size() != 1 || n.outputs.size() != 1 || n.outputs[0].empty() || !n.inputs.empty())
-      return node_error(code::kBadOp, n.name, format("Node {} must have one attribute, one output and no input.",
-                                                     describe(n)));
+    if (n.attributes.size() != 1 || n.outputs.size() != 1 || n.outputs[0].empty() ||
+        !n.inputs.empty())
+      return node_error(
+          code::kBadOp, n.name,
+          format("Node {} must have one attribute, one output and no input.", describe(n)));
     const AttributeProto& a = n.attributes[0];
     Tensor t;
     if (a.name == "value_float" && a.type == AttributeType::real) {
@@ -307,7 +336,8 @@ class Converter {
     } else if (a.name == "value_int" && a.type == AttributeType::integer) {
       t = Tensor::scalar_i64(a.i);
     } else if (a.name == "value_floats" && a.type == AttributeType::reals) {
-      t = Tensor::of<float>(DType::f32, {static_cast<int64_t>(a.floats.size())}, std::span<const float>(a.floats));
+      t = Tensor::of<float>(DType::f32, {static_cast<int64_t>(a.floats.size())},
+                            std::span<const float>(a.floats));
     } else if (a.name == "value_ints" && a.type == AttributeType::integers) {
       t = Tensor::vector_i64(a.ints);
     } else if (a.name == "value_string" && a.type == AttributeType::string) {
@@ -318,11 +348,14 @@ class Converter {
       t.strings() = a.strings;
     } else if (a.name == "value" && a.type == AttributeType::tensor && !a.tensors.empty()) {
       GE_TRY(t, tensors_.read(a.tensors[0]));
-    } else if (a.name == "sparse_value" && a.type == AttributeType::sparse_tensor && !a.sparse_tensors.empty()) {
+    } else if (a.name == "sparse_value" && a.type == AttributeType::sparse_tensor &&
+               !a.sparse_tensors.empty()) {
       GE_TRY(t, tensors_.read(a.sparse_tensors[0]));
     } else {
-      return node_error(code::kBadOp, n.name, format("Node {} has attribute {} of type {}, which a Constant cannot "
-                        "have.", describe(n), quote(a.name), name(a.type)));
+      return node_error(code::kBadOp, n.name,
+                        format("Node {} has attribute {} of type {}, which a Constant cannot "
+                               "have.",
+                               describe(n), quote(a.name), name(a.type)));
     }
     scope.values[n.outputs[0]] = scope.graph.add_constant(std::move(t), n.outputs[0]);
     return ok();
@@ -334,18 +367,23 @@ class Converter {
       ops::UpgradeContext context{g, r.id, r.opset};
       std::string name = g.node(r.id).name;
       auto s = r.def->upgrade(context);
-      GE_RETURN_IF_ERROR(std::move(s).context(format("raising node {} from opset {}", quote(name), r.opset)));
+      GE_RETURN_IF_ERROR(
+          std::move(s).context(format("raising node {} from opset {}", quote(name), r.opset)));
     }
     const ir::Node& n = g.node(r.id);
     if (n.dead || n.op != r.def->name) return ok();
     auto count = [&](const char* what, size_t have, int least, int most) -> Status {
-      if (have >= static_cast<size_t>(least) && (most < 0 || have <= static_cast<size_t>(most))) return ok();
-      std::string range = most < 0 ? format("at least {}", least) : least == most ? format("{}", least)
-                                   : format("{} to {}", least, most);
-      return node_error(code::kBadOp, n.name, format("Node {} ({}) has {} {}; {} takes {}.", quote(n.name), n.op, have,
-                                                     what, n.op, range));
+      if (have >= static_cast<size_t>(least) && (most < 0 || have <= static_cast<size_t>(most)))
+        return ok();
+      std::string range = most < 0        ? format("at least {}", least)
+                          : least == most ? format("{}", least)
+                                          : format("{} to {}", least, most);
+      return node_error(code::kBadOp, n.name,
+                        format("Node {} ({}) has {} {}; {} takes {}.", quote(n.name), n.op, have,
+                               what, n.op, range));
     };
-    GE_RETURN_IF_ERROR(count("inputs", n.inputs.size() - r.captures, r.def->min_inputs, r.def->max_inputs));
+    GE_RETURN_IF_ERROR(
+        count("inputs", n.inputs.size() - r.captures, r.def->min_inputs, r.def->max_inputs));
     return count("outputs", n.outputs.size(), r.def->min_outputs, r.def->max_outputs);
   }
 
@@ -359,7 +397,8 @@ Result<ir::Graph> convert(std::shared_ptr<const MappedFile> file, std::vector<st
                           const ImportOptions& options) {
   GE_TRY(ModelProto model, parse_model(file->bytes()));
   if (model.has_training_info)
-    return error(code::kUnsupportedOp, "The model holds training information, which is not supported.", "",
+    return error(code::kUnsupportedOp,
+                 "The model holds training information, which is not supported.", "",
                  "export it for inference");
   GE_RETURN_IF_ERROR(check_opset(model));
   GE_RETURN_IF_ERROR(inline_functions(model));
@@ -372,8 +411,8 @@ Result<ir::Graph> convert(std::shared_ptr<const MappedFile> file, std::vector<st
   return graph;
 }
 
-Result<ir::Graph> convert_safely(std::shared_ptr<const MappedFile> file, std::vector<std::string> folders,
-                                 const ImportOptions& options) {
+Result<ir::Graph> convert_safely(std::shared_ptr<const MappedFile> file,
+                                 std::vector<std::string> folders, const ImportOptions& options) {
   try {
     return convert(std::move(file), std::move(folders), options);
   } catch (const std::bad_alloc&) {
@@ -399,7 +438,8 @@ Result<ir::Graph> import_onnx(std::shared_ptr<const MappedFile> file, const std:
 Result<ir::Graph> import_onnx_file(const std::string& path, const ImportOptions& options) {
   GE_TRY(auto file, MappedFile::open(path));
   std::vector<std::string> folders = {folder_of(path)};
-  // Model stores keep files by content and link to them: model and data then lie in one other folder.
+  // Model stores keep files by content and link to them: model and data then lie in one other
+  // folder.
   if (char* real = ::realpath(path.c_str(), nullptr)) {
     if (std::string folder = folder_of(real); folder != folders[0]) folders.push_back(folder);
     std::free(real);

@@ -18,8 +18,8 @@ inline constexpr int kOldestOpset = 6;
 inline constexpr int kNewestOpset = 28;  // of ai.onnx
 
 struct ImportOptions {
-  // An initializer that is also a graph input is taken as a constant, so that weights of models that
-  // list them all can be folded and packed. Those named here stay inputs, without a default.
+  // An initializer that is also a graph input is taken as a constant, so that weights of models
+  // that list them all can be folded and packed. Those named here stay inputs, without a default.
   std::vector<std::string> feed;
 };
 

@@ -12,19 +12,25 @@ namespace {
 using Reader = protozero::pbf_reader;
 using Wire = protozero::pbf_wire_type;
 
-// Nested messages; a graph inside a graph takes three. Protobuf's own limit, so no valid file is refused.
+// Nested messages; a graph inside a graph takes three. Protobuf's own limit, so no valid file is
+// refused.
 constexpr size_t kMaxDepth = 100;
 
 bool is_utf8(std::string_view s) {
   for (size_t i = 0; i < s.size();) {
     auto c = static_cast<uint8_t>(s[i]);
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    size_t n = c < 0x80                ? 1
+               : c >= 0xc2 && c < 0xe0 ? 2
+               : (c & 0xf0) == 0xe0    ? 3
+               : c >= 0xf0 && c < 0xf5 ? 4
+                                       : 0;
     if (n == 0 || i + n > s.size()) return false;
     for (size_t k = 1; k < n; ++k)
       if ((static_cast<uint8_t>(s[i + k]) & 0xc0) != 0x80) return false;
     if (n > 2) {
       auto d = static_cast<uint8_t>(s[i + 1]);
-      if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) || (c == 0xf4 && d > 0x8f))
+      if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) ||
+          (c == 0xf4 && d > 0x8f))
         return false;
     }
     i += n;
@@ -32,17 +38,20 @@ bool is_utf8(std::string_view s) {
   return true;
 }
 
-// Reads field by field. protozero throws on malformed bytes; what else is wrong sets failed_. In both
-// cases frames_ is left as it was at that point: it says where.
+// Reads field by field. protozero throws on malformed bytes; what else is wrong sets failed_. In
+// both cases frames_ is left as it was at that point: it says where.
 class Parser {
  public:
-  explicit Parser(Bytes bytes) : base_(reinterpret_cast<const char*>(bytes.data())), size_(bytes.size()) {}
+  explicit Parser(Bytes bytes)
+      : base_(reinterpret_cast<const char*>(bytes.data())), size_(bytes.size()) {}
 
   template <class T>
   Status run(T& out, void (Parser::*field)(Reader&, T&)) {
     if (size_ > std::numeric_limits<uint32_t>::max())
-      return error(code::kTooLarge, format("The model file has {}; one file may have at most 4 GiB.", bytes_text(
-                   static_cast<double>(size_))), "lengths inside an ONNX file are read as 32-bit numbers",
+      return error(code::kTooLarge,
+                   format("The model file has {}; one file may have at most 4 GiB.",
+                          bytes_text(static_cast<double>(size_))),
+                   "lengths inside an ONNX file are read as 32-bit numbers",
                    "save the weights as external data beside the model");
     try {
       fields(Reader(base_, size_), out, field);
@@ -58,50 +67,90 @@ class Parser {
 
   void model(Reader& m, ModelProto& o) {
     switch (m.tag()) {
-      case 1: o.ir_version = integer(m); break;
-      case 2: o.producer_name = loose_text(m); break;
-      case 3: o.producer_version = loose_text(m); break;
-      case 4: o.domain = loose_text(m); break;
-      case 5: o.model_version = integer(m); break;
+      case 1:
+        o.ir_version = integer(m);
+        break;
+      case 2:
+        o.producer_name = loose_text(m);
+        break;
+      case 3:
+        o.producer_version = loose_text(m);
+        break;
+      case 4:
+        o.domain = loose_text(m);
+        break;
+      case 5:
+        o.model_version = integer(m);
+        break;
       case 7:
         o.has_graph = true;
         child(m, {"graph", 0, &o.graph.name}, o.graph, &Parser::graph);
         break;
-      case 8: item(m, "opset import", o.opset_imports, &Parser::opset_id); break;
-      case 14: item(m, "metadata entry", o.metadata, &Parser::string_pair); break;
+      case 8:
+        item(m, "opset import", o.opset_imports, &Parser::opset_id);
+        break;
+      case 14:
+        item(m, "metadata entry", o.metadata, &Parser::string_pair);
+        break;
       case 20:
         o.has_training_info = true;
         m.skip();
         break;
-      case 25: named_item(m, "function", o.functions, &Parser::function); break;
-      default: m.skip();
+      case 25:
+        named_item(m, "function", o.functions, &Parser::function);
+        break;
+      default:
+        m.skip();
     }
   }
 
   void tensor(Reader& m, TensorProto& o) {
     switch (m.tag()) {
-      case 1: integers(m, o.dims); break;
-      case 2: o.data_type = static_cast<int32_t>(integer(m)); break;
+      case 1:
+        integers(m, o.dims);
+        break;
+      case 2:
+        o.data_type = static_cast<int32_t>(integer(m));
+        break;
       case 3:
         o.has_segment = true;
         m.skip();
         break;
-      case 4: chunk(m, Wire::fixed32, o.float_data); break;
-      case 5: chunk(m, Wire::varint, o.int32_data); break;
-      case 6: o.string_data.push_back(view(m)); break;
-      case 7: chunk(m, Wire::varint, o.int64_data); break;
-      case 8: o.name = text(m); break;
+      case 4:
+        chunk(m, Wire::fixed32, o.float_data);
+        break;
+      case 5:
+        chunk(m, Wire::varint, o.int32_data);
+        break;
+      case 6:
+        o.string_data.push_back(view(m));
+        break;
+      case 7:
+        chunk(m, Wire::varint, o.int64_data);
+        break;
+      case 8:
+        o.name = text(m);
+        break;
       case 9: {
         auto v = view(m);
         o.has_raw = true;
         o.raw_data = std::as_bytes(std::span(v.data(), v.size()));
         break;
       }
-      case 10: chunk(m, Wire::fixed64, o.double_data); break;
-      case 11: chunk(m, Wire::varint, o.uint64_data); break;
-      case 13: item(m, "external data entry", o.external_data, &Parser::string_pair); break;
-      case 14: o.external = integer(m) == 1; break;
-      default: m.skip();
+      case 10:
+        chunk(m, Wire::fixed64, o.double_data);
+        break;
+      case 11:
+        chunk(m, Wire::varint, o.uint64_data);
+        break;
+      case 13:
+        item(m, "external data entry", o.external_data, &Parser::string_pair);
+        break;
+      case 14:
+        o.external = integer(m) == 1;
+        break;
+      default:
+        m.skip();
     }
   }
 
@@ -109,7 +158,8 @@ class Parser {
   struct Frame {
     const char* what;
     size_t index;
-    const std::string* name;  // of an element already in its place in the output; may still be empty
+    const std::string*
+        name;  // of an element already in its place in the output; may still be empty
   };
 
   bool failed() const { return !what_.empty(); }
@@ -147,11 +197,13 @@ class Parser {
     child(m, {what, list.size() - 1, nullptr}, list.back(), field);
   }
   template <class T>
-  void named_item(Reader& m, const char* what, std::vector<T>& list, void (Parser::*field)(Reader&, T&)) {
+  void named_item(Reader& m, const char* what, std::vector<T>& list,
+                  void (Parser::*field)(Reader&, T&)) {
     list.emplace_back();
     child(m, {what, list.size() - 1, &list.back().name}, list.back(), field);
   }
-  // A singular message kept in a list of at most one; a second occurrence is merged, as protobuf does.
+  // A singular message kept in a list of at most one; a second occurrence is merged, as protobuf
+  // does.
   template <class T>
   void only(Reader& m, const char* what, std::vector<T>& list, void (Parser::*field)(Reader&, T&)) {
     if (list.empty()) list.emplace_back();
@@ -212,24 +264,41 @@ class Parser {
 
   void string_pair(Reader& m, std::pair<std::string, std::string>& o) {
     switch (m.tag()) {
-      case 1: o.first = loose_text(m); break;
-      case 2: o.second = loose_text(m); break;
-      default: m.skip();
+      case 1:
+        o.first = loose_text(m);
+        break;
+      case 2:
+        o.second = loose_text(m);
+        break;
+      default:
+        m.skip();
     }
   }
   void opset_id(Reader& m, OperatorSetId& o) {
     switch (m.tag()) {
-      case 1: o.domain = normal_domain(text(m)); break;
-      case 2: o.version = integer(m); break;
-      default: m.skip();
+      case 1:
+        o.domain = normal_domain(text(m));
+        break;
+      case 2:
+        o.version = integer(m);
+        break;
+      default:
+        m.skip();
     }
   }
   void sparse_tensor(Reader& m, SparseTensorProto& o) {
     switch (m.tag()) {
-      case 1: child(m, {"values", 0, &o.values.name}, o.values, &Parser::tensor); break;
-      case 2: child(m, {"indices", 0, nullptr}, o.indices, &Parser::tensor); break;
-      case 3: integers(m, o.dims); break;
-      default: m.skip();
+      case 1:
+        child(m, {"values", 0, &o.values.name}, o.values, &Parser::tensor);
+        break;
+      case 2:
+        child(m, {"indices", 0, nullptr}, o.indices, &Parser::tensor);
+        break;
+      case 3:
+        integers(m, o.dims);
+        break;
+      default:
+        m.skip();
     }
   }
 
@@ -243,7 +312,8 @@ class Parser {
         o.kind = DimensionProto::Kind::param;
         o.param = text(m);
         break;
-      default: m.skip();
+      default:
+        m.skip();
     }
   }
   void shape(Reader& m, TypeProto& o) {
@@ -254,12 +324,15 @@ class Parser {
   }
   void tensor_type(Reader& m, TypeProto& o) {
     switch (m.tag()) {
-      case 1: o.elem_type = static_cast<int32_t>(integer(m)); break;
+      case 1:
+        o.elem_type = static_cast<int32_t>(integer(m));
+        break;
       case 2:
         o.has_shape = true;
         child(m, {"shape", 0, nullptr}, o, &Parser::shape);
         break;
-      default: m.skip();
+      default:
+        m.skip();
     }
   }
   void element_type(Reader& m, TypeProto& o) {
@@ -283,17 +356,29 @@ class Parser {
         o.kind = Kind::optional;
         child(m, {"optional type", 0, nullptr}, o, &Parser::element_type);
         break;
-      case 5: o.kind = Kind::map, m.skip(); break;
-      case 7: o.kind = Kind::opaque, m.skip(); break;
-      case 8: o.kind = Kind::sparse_tensor, m.skip(); break;
-      default: m.skip();
+      case 5:
+        o.kind = Kind::map, m.skip();
+        break;
+      case 7:
+        o.kind = Kind::opaque, m.skip();
+        break;
+      case 8:
+        o.kind = Kind::sparse_tensor, m.skip();
+        break;
+      default:
+        m.skip();
     }
   }
   void value_info(Reader& m, ValueInfoProto& o) {
     switch (m.tag()) {
-      case 1: o.name = text(m); break;
-      case 2: child(m, {"type", 0, nullptr}, o.type, &Parser::type); break;
-      default: m.skip();
+      case 1:
+        o.name = text(m);
+        break;
+      case 2:
+        child(m, {"type", 0, nullptr}, o.type, &Parser::type);
+        break;
+      default:
+        m.skip();
     }
   }
 
@@ -303,66 +388,154 @@ class Parser {
       if (o.type == Type::undefined) o.type = t;
     };
     switch (m.tag()) {
-      case 1: o.name = text(m); break;
-      case 2: used(Type::real), o.f = real(m); break;
-      case 3: used(Type::integer), o.i = integer(m); break;
-      case 4: used(Type::string), o.s = view(m); break;
-      case 5: used(Type::tensor), only(m, "tensor", o.tensors, &Parser::tensor); break;
-      case 6: used(Type::graph), only(m, "graph", o.graphs, &Parser::graph); break;
-      case 7: used(Type::reals), reals(m, o.floats); break;
-      case 8: used(Type::integers), integers(m, o.ints); break;
-      case 9: used(Type::strings), o.strings.emplace_back(view(m)); break;
-      case 10: used(Type::tensors), named_item(m, "tensor", o.tensors, &Parser::tensor); break;
-      case 11: used(Type::graphs), named_item(m, "graph", o.graphs, &Parser::graph); break;
-      case 14: used(Type::type_proto), only(m, "type", o.types, &Parser::type); break;
-      case 15: used(Type::type_protos), item(m, "type", o.types, &Parser::type); break;
+      case 1:
+        o.name = text(m);
+        break;
+      case 2:
+        used(Type::real), o.f = real(m);
+        break;
+      case 3:
+        used(Type::integer), o.i = integer(m);
+        break;
+      case 4:
+        used(Type::string), o.s = view(m);
+        break;
+      case 5:
+        used(Type::tensor), only(m, "tensor", o.tensors, &Parser::tensor);
+        break;
+      case 6:
+        used(Type::graph), only(m, "graph", o.graphs, &Parser::graph);
+        break;
+      case 7:
+        used(Type::reals), reals(m, o.floats);
+        break;
+      case 8:
+        used(Type::integers), integers(m, o.ints);
+        break;
+      case 9:
+        used(Type::strings), o.strings.emplace_back(view(m));
+        break;
+      case 10:
+        used(Type::tensors), named_item(m, "tensor", o.tensors, &Parser::tensor);
+        break;
+      case 11:
+        used(Type::graphs), named_item(m, "graph", o.graphs, &Parser::graph);
+        break;
+      case 14:
+        used(Type::type_proto), only(m, "type", o.types, &Parser::type);
+        break;
+      case 15:
+        used(Type::type_protos), item(m, "type", o.types, &Parser::type);
+        break;
       case 20:
         if (int64_t t = integer(m)) o.type = static_cast<Type>(static_cast<int32_t>(t));
         break;
-      case 21: o.ref_attr_name = text(m); break;
-      case 22: used(Type::sparse_tensor), only(m, "sparse tensor", o.sparse_tensors, &Parser::sparse_tensor); break;
-      case 23: used(Type::sparse_tensors), item(m, "sparse tensor", o.sparse_tensors, &Parser::sparse_tensor); break;
-      default: m.skip();
+      case 21:
+        o.ref_attr_name = text(m);
+        break;
+      case 22:
+        used(Type::sparse_tensor),
+            only(m, "sparse tensor", o.sparse_tensors, &Parser::sparse_tensor);
+        break;
+      case 23:
+        used(Type::sparse_tensors),
+            item(m, "sparse tensor", o.sparse_tensors, &Parser::sparse_tensor);
+        break;
+      default:
+        m.skip();
     }
   }
   void node(Reader& m, NodeProto& o) {
     switch (m.tag()) {
-      case 1: o.inputs.push_back(text(m)); break;
-      case 2: o.outputs.push_back(text(m)); break;
-      case 3: o.name = text(m); break;
-      case 4: o.op_type = text(m); break;
-      case 5: named_item(m, "attribute", o.attributes, &Parser::attribute); break;
-      case 7: o.domain = normal_domain(text(m)); break;
-      case 8: o.overload = text(m); break;
-      case 9: item(m, "metadata entry", o.metadata, &Parser::string_pair); break;
-      default: m.skip();
+      case 1:
+        o.inputs.push_back(text(m));
+        break;
+      case 2:
+        o.outputs.push_back(text(m));
+        break;
+      case 3:
+        o.name = text(m);
+        break;
+      case 4:
+        o.op_type = text(m);
+        break;
+      case 5:
+        named_item(m, "attribute", o.attributes, &Parser::attribute);
+        break;
+      case 7:
+        o.domain = normal_domain(text(m));
+        break;
+      case 8:
+        o.overload = text(m);
+        break;
+      case 9:
+        item(m, "metadata entry", o.metadata, &Parser::string_pair);
+        break;
+      default:
+        m.skip();
     }
   }
   void graph(Reader& m, GraphProto& o) {
     switch (m.tag()) {
-      case 1: named_item(m, "node", o.nodes, &Parser::node); break;
-      case 2: o.name = text(m); break;
-      case 5: named_item(m, "initializer", o.initializers, &Parser::tensor); break;
-      case 11: named_item(m, "input", o.inputs, &Parser::value_info); break;
-      case 12: named_item(m, "output", o.outputs, &Parser::value_info); break;
-      case 13: named_item(m, "value info", o.value_info, &Parser::value_info); break;
-      case 15: item(m, "sparse initializer", o.sparse_initializers, &Parser::sparse_tensor); break;
-      case 16: item(m, "metadata entry", o.metadata, &Parser::string_pair); break;
-      default: m.skip();
+      case 1:
+        named_item(m, "node", o.nodes, &Parser::node);
+        break;
+      case 2:
+        o.name = text(m);
+        break;
+      case 5:
+        named_item(m, "initializer", o.initializers, &Parser::tensor);
+        break;
+      case 11:
+        named_item(m, "input", o.inputs, &Parser::value_info);
+        break;
+      case 12:
+        named_item(m, "output", o.outputs, &Parser::value_info);
+        break;
+      case 13:
+        named_item(m, "value info", o.value_info, &Parser::value_info);
+        break;
+      case 15:
+        item(m, "sparse initializer", o.sparse_initializers, &Parser::sparse_tensor);
+        break;
+      case 16:
+        item(m, "metadata entry", o.metadata, &Parser::string_pair);
+        break;
+      default:
+        m.skip();
     }
   }
   void function(Reader& m, FunctionProto& o) {
     switch (m.tag()) {
-      case 1: o.name = text(m); break;
-      case 4: o.inputs.push_back(text(m)); break;
-      case 5: o.outputs.push_back(text(m)); break;
-      case 6: o.attributes.push_back(text(m)); break;
-      case 7: named_item(m, "node", o.nodes, &Parser::node); break;
-      case 9: item(m, "opset import", o.opset_imports, &Parser::opset_id); break;
-      case 10: o.domain = normal_domain(text(m)); break;
-      case 11: named_item(m, "attribute", o.attribute_protos, &Parser::attribute); break;
-      case 13: o.overload = text(m); break;
-      default: m.skip();
+      case 1:
+        o.name = text(m);
+        break;
+      case 4:
+        o.inputs.push_back(text(m));
+        break;
+      case 5:
+        o.outputs.push_back(text(m));
+        break;
+      case 6:
+        o.attributes.push_back(text(m));
+        break;
+      case 7:
+        named_item(m, "node", o.nodes, &Parser::node);
+        break;
+      case 9:
+        item(m, "opset import", o.opset_imports, &Parser::opset_id);
+        break;
+      case 10:
+        o.domain = normal_domain(text(m));
+        break;
+      case 11:
+        named_item(m, "attribute", o.attribute_protos, &Parser::attribute);
+        break;
+      case 13:
+        o.overload = text(m);
+        break;
+      default:
+        m.skip();
     }
   }
 
@@ -374,19 +547,24 @@ class Parser {
 };
 
 Status not_onnx(std::string message) {
-  return error(code::kParse, std::move(message), "", "give an ONNX model (a file that ends in .onnx)");
+  return error(code::kParse, std::move(message), "",
+               "give an ONNX model (a file that ends in .onnx)");
 }
 
 }  // namespace
 
 std::string_view name(AttributeType t) {
-  static constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS",
-      "INTS", "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
+  static constexpr std::string_view kNames[] = {
+      "UNDEFINED",      "FLOAT",      "INT",        "STRING",  "TENSOR", "GRAPH",
+      "FLOATS",         "INTS",       "STRINGS",    "TENSORS", "GRAPHS", "SPARSE_TENSOR",
+      "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
   auto i = static_cast<size_t>(t);
   return i < std::size(kNames) ? kNames[i] : "unknown";
 }
 
-std::string_view normal_domain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string_view normal_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
 
 std::string describe(const NodeProto& node) {
   std::string op = node.domain.empty() ? node.op_type : format("{}.{}", node.domain, node.op_type);
@@ -399,7 +577,8 @@ Result<ModelProto> parse_model(Bytes bytes) {
     return not_onnx("The model file is a zip archive, not an ONNX model.");
   ModelProto model;
   GE_RETURN_IF_ERROR(Parser(bytes).run(model, &Parser::model));
-  if (!model.has_graph) return not_onnx("The model file holds no graph: it is not an ONNX model, or it is incomplete.");
+  if (!model.has_graph)
+    return not_onnx("The model file holds no graph: it is not an ONNX model, or it is incomplete.");
   return model;
 }
 

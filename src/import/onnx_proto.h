@@ -1,8 +1,8 @@
 // The messages of an ONNX file as plain structs, read from its bytes without a protobuf library.
 //
-// Tensor data are not copied: they are spans into the bytes, which must outlive the structs. Names are
-// owned, so that functions can be inlined and values renamed. Nothing here knows what an op means.
-// Not read: doc strings, quantization annotations, device configurations.
+// Tensor data are not copied: they are spans into the bytes, which must outlive the structs. Names
+// are owned, so that functions can be inlined and values renamed. Nothing here knows what an op
+// means. Not read: doc strings, quantization annotations, device configurations.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct TensorProto {
   bool has_segment = false;
   bool external = false;
   Bytes raw_data;
-  Chunks float_data, double_data;                // fixed width
-  Chunks int32_data, int64_data, uint64_data;    // varints
+  Chunks float_data, double_data;              // fixed width
+  Chunks int32_data, int64_data, uint64_data;  // varints
   std::vector<std::string_view> string_data;
   StringPairs external_data;
 };
@@ -55,7 +55,7 @@ struct TypeProto {
   int32_t elem_type = 0;             // of a tensor
   bool has_shape = false;            // a tensor without one has unknown rank
   std::vector<DimensionProto> dims;  // of a tensor
-  std::vector<TypeProto> element;    // of a sequence or optional: one, or none when the file omits it
+  std::vector<TypeProto> element;  // of a sequence or optional: one, or none when the file omits it
 };
 
 struct ValueInfoProto {
@@ -75,15 +75,29 @@ struct GraphProto {
 };
 
 enum class AttributeType : int32_t {
-  undefined = 0, real = 1, integer = 2, string = 3, tensor = 4, graph = 5, reals = 6, integers = 7, strings = 8,
-  tensors = 9, graphs = 10, sparse_tensor = 11, sparse_tensors = 12, type_proto = 13, type_protos = 14,
+  undefined = 0,
+  real = 1,
+  integer = 2,
+  string = 3,
+  tensor = 4,
+  graph = 5,
+  reals = 6,
+  integers = 7,
+  strings = 8,
+  tensors = 9,
+  graphs = 10,
+  sparse_tensor = 11,
+  sparse_tensors = 12,
+  type_proto = 13,
+  type_protos = 14,
 };
 std::string_view name(AttributeType t);
 
 struct AttributeProto {
   std::string name;
   std::string ref_attr_name;  // inside a function: the function's attribute that gives the value
-  AttributeType type = AttributeType::undefined;  // files of IR 1 omit it: then told by the field in use
+  AttributeType type =
+      AttributeType::undefined;  // files of IR 1 omit it: then told by the field in use
   float f = 0;
   int64_t i = 0;
   std::string s;

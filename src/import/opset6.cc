@@ -49,7 +49,8 @@ class Raiser {
 
  private:
   void learn(const ValueInfoProto& v) {
-    if (v.type.kind == TypeProto::Kind::tensor && v.type.has_shape) ranks_[v.name] = v.type.dims.size();
+    if (v.type.kind == TypeProto::Kind::tensor && v.type.has_shape)
+      ranks_[v.name] = v.type.dims.size();
   }
   // Ranks that follow from the node alone; enough for what exporters of that time wrote.
   void learn(const NodeProto& n) {
@@ -59,11 +60,44 @@ class Raiser {
         if (!a.tensors.empty()) ranks_[n.outputs[0]] = a.tensors[0].dims.size();
     } else if (is_one_of(n.op_type, {"Flatten", "Gemm"})) {
       ranks_[n.outputs[0]] = 2;
-    } else if (is_one_of(n.op_type, {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Max", "Min", "Concat", "Conv",
-                                     "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool",
-                                     "LRN", "BatchNormalization", "InstanceNormalization", "Relu", "LeakyRelu", "PRelu",
-                                     "Elu", "Selu", "Sigmoid", "Tanh", "Softmax", "LogSoftmax", "Clip", "Dropout", "Pad",
-                                     "Identity", "Transpose", "Abs", "Neg", "Exp", "Log", "Sqrt", "Cast"})) {
+    } else if (is_one_of(n.op_type, {"Add",
+                                     "Sub",
+                                     "Mul",
+                                     "Div",
+                                     "Pow",
+                                     "Sum",
+                                     "Max",
+                                     "Min",
+                                     "Concat",
+                                     "Conv",
+                                     "ConvTranspose",
+                                     "MaxPool",
+                                     "AveragePool",
+                                     "GlobalAveragePool",
+                                     "GlobalMaxPool",
+                                     "LRN",
+                                     "BatchNormalization",
+                                     "InstanceNormalization",
+                                     "Relu",
+                                     "LeakyRelu",
+                                     "PRelu",
+                                     "Elu",
+                                     "Selu",
+                                     "Sigmoid",
+                                     "Tanh",
+                                     "Softmax",
+                                     "LogSoftmax",
+                                     "Clip",
+                                     "Dropout",
+                                     "Pad",
+                                     "Identity",
+                                     "Transpose",
+                                     "Abs",
+                                     "Neg",
+                                     "Exp",
+                                     "Log",
+                                     "Sqrt",
+                                     "Cast"})) {
       if (auto r = rank(n, 0)) ranks_[n.outputs[0]] = *r;
     }
   }
@@ -74,7 +108,8 @@ class Raiser {
   }
 
   Status raise(NodeProto& n) {
-    if (is_one_of(n.op_type, {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"})) {
+    if (is_one_of(n.op_type, {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal",
+                              "Greater", "Less"})) {
       auto broadcast = take(n, "broadcast");
       auto axis = take(n, "axis");
       if (!broadcast || broadcast->i == 0 || !axis) return ok();
@@ -82,17 +117,22 @@ class Raiser {
     }
     if (n.op_type == "PRelu") {
       // One slope a channel, or one for all.
-      if (rank(n, 1) != std::optional<size_t>(1) || rank(n, 0) == std::optional<size_t>(1)) return ok();
+      if (rank(n, 1) != std::optional<size_t>(1) || rank(n, 0) == std::optional<size_t>(1))
+        return ok();
       return align(n, 1);
     }
     if (n.op_type == "Gemm") take(n, "broadcast");
     if (is_one_of(n.op_type, {"RNN", "GRU", "LSTM"})) take(n, "output_sequence");
     if (is_one_of(n.op_type, {"BatchNormalization", "Dropout"})) {
       auto test = take(n, "is_test");
-      bool training = (!test || test->i == 0) && n.outputs.size() > 1 && n.op_type == "BatchNormalization";
+      bool training =
+          (!test || test->i == 0) && n.outputs.size() > 1 && n.op_type == "BatchNormalization";
       if (training)
-        return node_error(code::kUnsupportedOp, n.name, format("Node {} is in training mode, which is not supported at "
-                          "opset 6.", describe(n)), "", "export the model for inference");
+        return node_error(code::kUnsupportedOp, n.name,
+                          format("Node {} is in training mode, which is not supported at "
+                                 "opset 6.",
+                                 describe(n)),
+                          "", "export the model for inference");
     }
     if (n.op_type == "Upsample") {
       auto height = take(n, "height_scale"), width = take(n, "width_scale");
@@ -110,14 +150,18 @@ class Raiser {
   Status align(NodeProto& n, int64_t axis) {
     auto a = rank(n, 0), b = rank(n, 1);
     if (!a || !b)
-      return node_error(code::kUnsupportedOp, n.name, format("Node {} broadcasts along axis {} as in opset 6, but the "
-                        "ranks of its inputs are not known.", describe(n), axis), "",
-                        "convert the model with onnx.version_converter");
+      return node_error(code::kUnsupportedOp, n.name,
+                        format("Node {} broadcasts along axis {} as in opset 6, but the "
+                               "ranks of its inputs are not known.",
+                               describe(n), axis),
+                        "", "convert the model with onnx.version_converter");
     if (axis < 0) axis += static_cast<int64_t>(*a);
     int64_t missing = static_cast<int64_t>(*a) - axis - static_cast<int64_t>(*b);
     if (axis < 0 || missing < 0)
-      return node_error(code::kBadOp, n.name, format("Node {} broadcasts along axis {}, which does not fit ranks {} and {}.",
-                                                     describe(n), axis, *a, *b));
+      return node_error(
+          code::kBadOp, n.name,
+          format("Node {} broadcasts along axis {}, which does not fit ranks {} and {}.",
+                 describe(n), axis, *a, *b));
     if (missing == 0) return ok();
     NodeProto expand;
     expand.name = format("{}/align", n.outputs.empty() ? n.name : n.outputs[0]);

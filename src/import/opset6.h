@@ -1,5 +1,5 @@
-// Opset 6 of ai.onnx, raised to 7: the last step in which broadcasting had an axis of its own. The op
-// files raise what comes after; this step needs ranks, which they do not have.
+// Opset 6 of ai.onnx, raised to 7: the last step in which broadcasting had an axis of its own. The
+// op files raise what comes after; this step needs ranks, which they do not have.
 #pragma once
 
 #include "import/onnx_proto.h"

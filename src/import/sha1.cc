@@ -12,11 +12,15 @@ namespace {
 void block(uint32_t (&h)[5], const uint8_t* p) {
   uint32_t w[80];
   for (int i = 0; i < 16; ++i)
-    w[i] = uint32_t(p[4 * i]) << 24 | uint32_t(p[4 * i + 1]) << 16 | uint32_t(p[4 * i + 2]) << 8 | p[4 * i + 3];
+    w[i] = uint32_t(p[4 * i]) << 24 | uint32_t(p[4 * i + 1]) << 16 | uint32_t(p[4 * i + 2]) << 8 |
+           p[4 * i + 3];
   for (int i = 16; i < 80; ++i) w[i] = std::rotl(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
   uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
   for (int i = 0; i < 80; ++i) {
-    uint32_t f = i < 20 ? (b & c) | (~b & d) : i < 40 ? b ^ c ^ d : i < 60 ? (b & c) | (b & d) | (c & d) : b ^ c ^ d;
+    uint32_t f = i < 20   ? (b & c) | (~b & d)
+                 : i < 40 ? b ^ c ^ d
+                 : i < 60 ? (b & c) | (b & d) | (c & d)
+                          : b ^ c ^ d;
     uint32_t k = i < 20 ? 0x5a827999u : i < 40 ? 0x6ed9eba1u : i < 60 ? 0x8f1bbcdcu : 0xca62c1d6u;
     uint32_t t = std::rotl(a, 5) + f + e + k + w[i];
     e = d, d = c, c = std::rotl(b, 30), b = a, a = t;

@@ -15,7 +15,8 @@ constexpr int kNoNode = -1;
 // Views into the graph's strings: valid until its nodes are moved, which is the last step.
 struct Scope {
   const Scope* outer = nullptr;
-  std::unordered_map<std::string_view, int> producer;  // node, or kNoNode for an input or initializer
+  std::unordered_map<std::string_view, int>
+      producer;  // node, or kNoNode for an input or initializer
 };
 
 bool visible(const Scope* scope, std::string_view name) {
@@ -29,7 +30,8 @@ std::string label(const NodeProto& n, size_t index) {
 }
 
 Error defined_twice(std::string_view value, std::string_view node) {
-  return node_error(code::kBadGraph, node, format("Value {} is defined more than once.", quote(value)),
+  return node_error(code::kBadGraph, node,
+                    format("Value {} is defined more than once.", quote(value)),
                     "each name in an ONNX graph has one definition", "export the model again");
 }
 
@@ -51,13 +53,15 @@ class Checker {
   Status define() {
     auto& defined = scope_.producer;
     for (auto& v : g_.inputs) {
-      if (v.name.empty()) return error(code::kBadGraph, format("An input of graph {} has no name.", quote(g_.name)));
+      if (v.name.empty())
+        return error(code::kBadGraph, format("An input of graph {} has no name.", quote(g_.name)));
       if (!defined.emplace(v.name, kNoNode).second) return defined_twice(v.name, "");
     }
     std::unordered_set<std::string_view> initializers;
     auto initializer = [&](const std::string& name) -> Status {
       if (name.empty())
-        return error(code::kBadGraph, format("An initializer of graph {} has no name.", quote(g_.name)));
+        return error(code::kBadGraph,
+                     format("An initializer of graph {} has no name.", quote(g_.name)));
       if (!initializers.insert(name).second) return defined_twice(name, "");
       defined.emplace(name, kNoNode);  // may be an input as well: then it is that input's default
       return ok();
@@ -67,9 +71,11 @@ class Checker {
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       auto& n = g_.nodes[i];
       if (n.op_type.empty())
-        return node_error(code::kParse, n.name, format("Node {} {} has no operator.", i, quote(n.name)));
+        return node_error(code::kParse, n.name,
+                          format("Node {} {} has no operator.", i, quote(n.name)));
       for (auto& name : n.outputs)
-        if (!name.empty() && !defined.emplace(name, static_cast<int>(i)).second) return defined_twice(name, n.name);
+        if (!name.empty() && !defined.emplace(name, static_cast<int>(i)).second)
+          return defined_twice(name, n.name);
     }
     return ok();
   }
@@ -98,9 +104,11 @@ class Checker {
     }
     auto& n = g_.nodes[i];
     if (!visible(scope_.outer, name))
-      return node_error(code::kBadGraph, n.name, format("Node {} reads value {}, which nothing defines.", label(n, i),
-                        quote(name)), "no node output, graph input or initializer has this name",
-                        "export the model again; an initializer may have been taken out of it");
+      return node_error(
+          code::kBadGraph, n.name,
+          format("Node {} reads value {}, which nothing defines.", label(n, i), quote(name)),
+          "no node output, graph input or initializer has this name",
+          "export the model again; an initializer may have been taken out of it");
     capture(name);
     return ok();
   }
@@ -110,17 +118,21 @@ class Checker {
 
   Status check_outputs() {
     if (g_.outputs.empty() && main())
-      return error(code::kBadGraph, "The model's graph has no outputs.", "", "export the model again");
+      return error(code::kBadGraph, "The model's graph has no outputs.", "",
+                   "export the model again");
     std::unordered_set<std::string_view> seen;
     for (auto& v : g_.outputs) {
-      if (v.name.empty()) return error(code::kBadGraph, format("An output of graph {} has no name.", quote(g_.name)));
+      if (v.name.empty())
+        return error(code::kBadGraph, format("An output of graph {} has no name.", quote(g_.name)));
       if (main() && !seen.insert(v.name).second)
-        return error(code::kBadGraph, format("The model has two outputs of the name {}.", quote(v.name)));
+        return error(code::kBadGraph,
+                     format("The model has two outputs of the name {}.", quote(v.name)));
       if (scope_.producer.count(v.name)) continue;
       if (!visible(scope_.outer, v.name))
-        return error(code::kBadGraph, format("Output {} of graph {} is computed by nothing.", quote(v.name),
-                                             quote(g_.name)),
-                     "no node output, graph input or initializer has this name", "export the model again");
+        return error(
+            code::kBadGraph,
+            format("Output {} of graph {} is computed by nothing.", quote(v.name), quote(g_.name)),
+            "no node output, graph input or initializer has this name", "export the model again");
       hand_out(v);
     }
     return ok();
@@ -199,7 +211,8 @@ class Checker {
     }
     names.push_back(names.front());
     auto& first = g_.nodes[static_cast<size_t>(path.front())];
-    return node_error(code::kBadGraph, first.name, format("The graph has a cycle: {}.", join(names, " -> ")),
+    return node_error(code::kBadGraph, first.name,
+                      format("The graph has a cycle: {}.", join(names, " -> ")),
                       "these nodes read one another's results", "export the model again");
   }
 

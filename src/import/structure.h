@@ -1,7 +1,7 @@
 // The shape of a graph as a graph: every value defined once and before it is read, no cycles.
 //
-// Knows names and edges, not operators. Nested graphs are checked with the names of the outer ones in
-// sight; an inner name hides an outer one.
+// Knows names and edges, not operators. Nested graphs are checked with the names of the outer ones
+// in sight; an inner name hides an outer one.
 #pragma once
 
 #include "import/onnx_proto.h"
@@ -9,7 +9,8 @@
 namespace ge::onnx {
 
 // Checks a main graph and everything in it. Nodes are put into topological order (kept as they are
-// when they already have one), and a nested graph that returns an outer value gets an Identity for it.
+// when they already have one), and a nested graph that returns an outer value gets an Identity for
+// it.
 Status check_structure(GraphProto& graph);
 
 // Names that a checked graph reads from outside, in order of first use.

@@ -1,7 +1,7 @@
 // TensorProto -> Tensor, for every element type that GE has.
 //
-// The sizes are checked against the data before memory is taken. Raw data are shared with the mapped
-// file where their alignment allows it, else copied.
+// The sizes are checked against the data before memory is taken. Raw data are shared with the
+// mapped file where their alignment allows it, else copied.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ class TensorReader {
   Result<Tensor> read(const SparseTensorProto& proto);
 
  private:
-  Result<Tensor> from_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> keep);
+  Result<Tensor> from_raw(const TensorProto& proto, DType dtype, Bytes raw,
+                          std::shared_ptr<const void> keep);
 
   std::shared_ptr<const MappedFile> model_;
   ExternalData external_;

@@ -12,16 +12,18 @@ namespace {
 // A word that the text form of sizes can read.
 std::string word(std::string_view s) {
   std::string out;
-  for (char c : s) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' ? c : '_';
+  for (char c : s)
+    out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' ? c : '_';
   bool bad_start = out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) || out[0] == '.';
   return bad_start ? format("_{}", out) : out;
 }
 
-// Exporters write "?", "-1", "*" or "None" for "not known": those are no names, two need not be equal.
+// Exporters write "?", "-1", "*" or "None" for "not known": those are no names, two need not be
+// equal.
 bool is_name(std::string_view param) {
   return !param.empty() && param != "None" &&
-         (std::isalpha(static_cast<unsigned char>(param[0])) || param[0] == '_' || param[0] == '(' ||
-          std::isdigit(static_cast<unsigned char>(param[0])));
+         (std::isalpha(static_cast<unsigned char>(param[0])) || param[0] == '_' ||
+          param[0] == '(' || std::isdigit(static_cast<unsigned char>(param[0])));
 }
 
 std::optional<int64_t> as_number(std::string_view s) {
@@ -42,7 +44,8 @@ Dim TypeReader::symbol(const std::string& param) {
 
 void TypeReader::declare(const TypeProto& type) {
   for (auto& d : type.dims)
-    if (d.kind == DimensionProto::Kind::param && is_name(d.param) && !as_number(d.param)) symbol(d.param);
+    if (d.kind == DimensionProto::Kind::param && is_name(d.param) && !as_number(d.param))
+      symbol(d.param);
   for (auto& e : type.element) declare(e);
 }
 
@@ -58,34 +61,41 @@ Dim TypeReader::dimension(const DimensionProto& d, std::string_view name, size_t
 Result<ir::Type> TypeReader::read(const TypeProto& type, std::string_view name, bool shapes) {
   using Kind = TypeProto::Kind;
   auto refuse = [&](std::string_view what) {
-    return error(code::kUnsupportedOp, format("Value {} is of a {} type, which is not supported.", quote(name), what));
+    return error(code::kUnsupportedOp,
+                 format("Value {} is of a {} type, which is not supported.", quote(name), what));
   };
   switch (type.kind) {
     case Kind::none:
       return error(code::kBadGraph, format("Value {} has no type.", quote(name)),
-                   "the model gives neither its element type nor its shape", "export the model again");
-    case Kind::map: return refuse("map");
-    case Kind::sparse_tensor: return refuse("sparse tensor");
-    case Kind::opaque: return refuse("opaque");
+                   "the model gives neither its element type nor its shape",
+                   "export the model again");
+    case Kind::map:
+      return refuse("map");
+    case Kind::sparse_tensor:
+      return refuse("sparse tensor");
+    case Kind::opaque:
+      return refuse("opaque");
     case Kind::sequence:
     case Kind::optional: {
       bool sequence = type.kind == Kind::sequence;
       if (type.element.empty())
-        return error(code::kBadGraph, format("The type of value {} has no element type.", quote(name)));
+        return error(code::kBadGraph,
+                     format("The type of value {} has no element type.", quote(name)));
       if (type.element[0].kind == Kind::sequence || type.element[0].kind == Kind::optional)
         return refuse(sequence ? "nested sequence" : "nested optional");
       GE_TRY(ir::Type t, read(type.element[0], name, shapes));
       t.kind = sequence ? ir::TypeKind::sequence : ir::TypeKind::optional;
       return t;
     }
-    case Kind::tensor: break;
+    case Kind::tensor:
+      break;
   }
   ir::Type t;
   GE_TRY(t.dtype, element_type(type.elem_type, format("Value {}", quote(name))));
   if (!type.has_shape || !shapes) return t;
   if (type.dims.size() > static_cast<size_t>(kMaxRank))
-    return error(code::kTooLarge, format("Value {} has {} dimensions; at most {} are possible.", quote(name),
-                                         type.dims.size(), kMaxRank));
+    return error(code::kTooLarge, format("Value {} has {} dimensions; at most {} are possible.",
+                                         quote(name), type.dims.size(), kMaxRank));
   t.ranked = true;
   for (size_t i = 0; i < type.dims.size(); ++i) t.dims.push_back(dimension(type.dims[i], name, i));
   return t;

@@ -1,4 +1,5 @@
-// TypeProto -> ir::Type: element types and shapes of the model's inputs, dimension names as symbols.
+// TypeProto -> ir::Type: element types and shapes of the model's inputs, dimension names as
+// symbols.
 #pragma once
 
 #include <map>
@@ -12,8 +13,8 @@ namespace ge::onnx {
 
 class TypeReader {
  public:
-  // Symbols are registered in the graph. The same dim_param is the same symbol everywhere; a dimension
-  // without one gets a symbol of its own, which the names of `declare` are kept clear of.
+  // Symbols are registered in the graph. The same dim_param is the same symbol everywhere; a
+  // dimension without one gets a symbol of its own, which the names of `declare` are kept clear of.
   explicit TypeReader(ir::Graph& graph) : graph_(graph) {}
   void declare(const TypeProto& type);
   // The type of a value called `name`. With `shapes` off only the element type is taken.

@@ -27,36 +27,26 @@ Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, 
   return dims;
 }
 
-namespace {
-
-// A constant B in panels, batch axes kept.
-Tensor pack_constant(const Tensor& t, bool transpose) {
-  Tensor b = constant_f32(t);
-  int rank = b.rank();
-  auto dims = b.dims();
-  int64_t rows = rank == 1 ? dims[0] : dims[static_cast<size_t>(rank) - 2], columns = rank == 1 ? 1 : dims.back();
-  int64_t k = transpose ? columns : rows, n = transpose ? rows : columns;
-  std::vector<int64_t> out_dims(dims.begin(), dims.end() - std::min(rank, 2));
-  int64_t batches = 1;
-  for (int64_t d : out_dims) batches *= d;
+Tensor pack_constant_matrices(const Tensor& t, const Strided& view) {
+  Tensor f = constant_f32(t);
+  size_t lead = view.dims.size() - 2;
+  int64_t k = view.dims[lead].value(), n = view.dims[lead + 1].value(), batches = 1;
+  std::vector<int64_t> dims;
+  for (size_t a = 0; a < lead; ++a) dims.push_back(view.dims[a].value()), batches *= dims.back();
+  std::vector<int64_t> out_dims = dims;
   out_dims.insert(out_dims.end(), {kernels::cube::panels(n), k, 16});
   Tensor out(DType::f32, out_dims);
-  const int64_t one[2] = {k, n}, strides[2] = {transpose ? 1 : columns, transpose ? columns : 1};
+  const int64_t sizes[2] = {k, n}, strides[2] = {view.strides[lead].value(), view.strides[lead + 1].value()};
   for (int64_t i = 0; i < batches; ++i) {
-    auto* data = reinterpret_cast<std::byte*>(b.as<float>() + i * k * n);
-    kernels::cube::pack_b(View{data, DType::f32, 2, one, strides},
-                          out.as<float>() + i * kernels::cube::packed_floats(k, n));
+    int64_t at = view.offset.value(), left = i;
+    for (size_t a = lead; a-- > 0; left /= dims[a]) at += left % dims[a] * view.strides[a].value();
+    auto* data = reinterpret_cast<std::byte*>(f.as<float>() + at);
+    kernels::cube::pack_b(View{data, DType::f32, 2, sizes, strides}, out.as<float>() + i * kernels::cube::packed_floats(k, n));
   }
   return out;
 }
 
-Arg packed_b(LowerContext& c, const MatMulForm& form) {
-  bool vector = c.type(form.b).rank() == 1, transpose = form.transpose_b && !vector;
-  if (auto* t = c.constant_of(form.b)) return c.weight(pack_constant(*t, transpose));
-  Strided view;
-  Arg b = input_as_f32(c, form.b, view);
-  if (vector) view = with_axis(view, 1);
-  if (transpose) view = transposed_last(view);
+Arg pack_computed_matrices(LowerContext& c, Arg b, const Strided& view) {
   size_t rank = view.dims.size();
   std::vector<Dim> dims(view.dims.begin(), view.dims.end() - 2);
   dims.push_back(ceildiv(view.dims[rank - 1], Dim(16)));
@@ -66,6 +56,18 @@ Arg packed_b(LowerContext& c, const MatMulForm& form) {
   Arg packed = c.temp(DType::f32, dims);
   c.call("cube.pack_b", {b}, {packed});
   return packed;
+}
+
+namespace {
+
+Arg packed_b(LowerContext& c, const MatMulForm& form) {
+  const Tensor* constant = c.constant_of(form.b);
+  Strided view = constant ? Strided::dense(c.type(form.b).dims) : Strided{};
+  Arg b;
+  if (!constant) b = input_as_f32(c, form.b, view);
+  if (view.dims.size() == 1) view = with_axis(view, 1);
+  else if (form.transpose_b) view = transposed_last(view);
+  return constant ? c.weight(pack_constant_matrices(*constant, view)) : pack_computed_matrices(c, b, view);
 }
 
 // Whether the inner stride of an operand of the program is 0 or 1, as the kernel asks.

@@ -22,4 +22,9 @@ Status lower_matmul(LowerContext& c, const MatMulForm& form);
 Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, std::vector<Dim> b,
                                      bool transpose_a, bool transpose_b);
 
+// The right side of a product in panels, for a view [batch..., K, N]: of a constant, made now; of a computed
+// f32 operand, by a call into a temporary.
+Tensor pack_constant_matrices(const Tensor& t, const Strided& view);
+Arg pack_computed_matrices(LowerContext& c, Arg b, const Strided& view);
+
 }  // namespace ge::ops

@@ -1,7 +1,7 @@
 // Vector regions: connected elementwise nodes and row reductions become one ge.Vector node. A region is
-// grown upwards from its last node: a producer joins when only the region reads it and its output has the
-// region's shape (or that shape with the row axes reduced to 1). The names of rule and near misses:
-// "vector_region".
+// grown upwards from its last node: a producer joins when its output has the region's shape (or that shape
+// with the row axes reduced to 1); what others read too becomes a further output. The name of the rule
+// and of its near misses: "vector_region".
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,10 +19,11 @@ using ir::ValueId;
 using kernels::vector::ProgramBuilder;
 using kernels::vector::Reg;
 
-constexpr size_t kMaxNodes = 96, kMaxOperands = 24;
+constexpr size_t kMaxNodes = 96, kMaxOperands = 24, kMaxExtra = 4;
 
 struct Region {
   std::vector<NodeId> nodes;    // last first
+  std::vector<ValueId> extra;   // values that others read too: further outputs
   std::set<int> members;
   std::vector<Dim> dims;        // of the last node's output, or of its input when that is reduced
   int row_axes = 0;
@@ -59,6 +60,7 @@ class Grower {
 
   bool run() {
     auto order = g_.order();
+    for (size_t i = 0; i < order.size(); ++i) position_[order[i].v] = i;
     for (NodeId id : order) good_[id.v] = vectorizable(g_, g_.node(id));
     bool changed = false;
     for (size_t k = order.size(); k-- > 0;) {
@@ -93,6 +95,7 @@ class Grower {
         }
         int axes = *ops::vector_row_axes(g_, g_.node(p));
         r.row_axes = std::max(r.row_axes, axes);
+        if (shared(r, v)) r.extra.push_back(v);
         r.nodes.push_back(p);
         r.members.insert(p.v);
       }
@@ -102,9 +105,10 @@ class Grower {
 
   Verdict joins(const Region& r, NodeId p, ValueId v) {
     auto& value = g_.value(v);
-    if (g_.is_output(v)) return no(format("{} is an output of the graph", value.name));
-    for (auto& u : value.uses)
-      if (!r.members.count(u.node.v)) return no(format("{} is also read by {}", value.name, g_.node(u.node).name));
+    if (shared(r, v)) {
+      Verdict extra = further_output(r, v);
+      if (!extra) return extra;
+    }
     if (!ops::vector_dtype(value.type.dtype)) return no(format("{} is {}, which registers do not hold", value.name, name(value.type.dtype)));
     int axes = *ops::vector_row_axes(g_, g_.node(p));
     if (axes && r.row_axes && axes != r.row_axes) return no("it reduces other axes than the region");
@@ -114,6 +118,22 @@ class Grower {
     if (value.type.dims == r.dims) return operands(r, p);
     if (row && value.type.dims == reduced(r.dims, row) && (axes || r.row_axes)) return operands(r, p);
     return no(format("{} has shape {}, the region {}", value.name, ir::text(value.type), ge::text(r.dims)));
+  }
+
+  bool shared(const Region& r, ValueId v) const {
+    auto& uses = g_.value(v).uses;
+    return g_.is_output(v) || std::any_of(uses.begin(), uses.end(), [&](auto& u) { return !r.members.count(u.node.v); });
+  }
+
+  // A value that others read becomes one more output of the region, if they all come after its last node:
+  // then no way leads from them back into it, and the order of nodes stays as it is.
+  Verdict further_output(const Region& r, ValueId v) const {
+    if (r.extra.size() >= kMaxExtra) return no("the region would have too many outputs");
+    size_t last = position_.at(r.nodes[0].v);
+    for (auto& u : g_.value(v).uses)
+      if (!r.members.count(u.node.v) && position_.at(u.node.v) < last)
+        return no(format("{} is also read by {}, before the region ends", g_.value(v).name, g_.node(u.node).name));
+    return yes();
   }
 
   Verdict operands(const Region& r, NodeId p) {
@@ -129,10 +149,7 @@ class Grower {
 
   bool replace(const Region& r) {
     std::vector<NodeId> nodes = r.nodes;
-    std::map<int, size_t> position;
-    auto order = g_.order();
-    for (size_t i = 0; i < order.size(); ++i) position[order[i].v] = i;
-    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position[a.v] < position[b.v]; });
+    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position_[a.v] < position_[b.v]; });
     ProgramBuilder b;
     std::map<int, Reg> reg;
     std::vector<ValueId> inputs;
@@ -144,20 +161,26 @@ class Grower {
       if (!made) return false;
       reg[n.outputs[0].v] = (*made)[0];
     }
-    ValueId out = g_.node(nodes.back()).outputs[0];
-    b.store(0, reg[out.v]);
-    auto program = b.finish(static_cast<int>(inputs.size()), 1);
+    std::vector<ValueId> outs = {g_.node(nodes.back()).outputs[0]};
+    outs.insert(outs.end(), r.extra.begin(), r.extra.end());
+    std::vector<int64_t> dtypes, is_reduced;
+    for (size_t i = 0; i < outs.size(); ++i) {
+      auto& type = g_.value(outs[i]).type;
+      b.store(static_cast<int>(i), reg[outs[i].v]);
+      dtypes.push_back(static_cast<int64_t>(type.dtype));
+      is_reduced.push_back(r.row_axes && type.dims != r.dims);
+    }
+    auto program = b.finish(static_cast<int>(inputs.size()), static_cast<int>(outs.size()));
     if (!program.ok() || inputs.size() > kMaxOperands) {
       trace_.near_miss({"vector_region", g_.node(nodes.back()).name, static_cast<int>(nodes.size()), static_cast<int>(nodes.size()), g_.node(nodes.back()).name, program.ok() ? "the region reads too many operands" : program.error().message, ""});
       return false;
     }
-    bool is_reduced = r.row_axes && g_.value(out).type.dims != r.dims;
     ir::Attrs attrs;
     attrs["program"] = kernels::vector::print(*program);
     attrs["row_axes"] = int64_t(r.row_axes);
-    attrs["dtypes"] = std::vector<int64_t>{static_cast<int64_t>(g_.value(out).type.dtype)};
-    attrs["reduced"] = std::vector<int64_t>{is_reduced};
-    return put(nodes, std::move(inputs), out, std::move(attrs));
+    attrs["dtypes"] = std::move(dtypes);
+    attrs["reduced"] = std::move(is_reduced);
+    return put(nodes, std::move(inputs), outs, std::move(attrs));
   }
 
   Reg operand(ValueId v, ProgramBuilder& b, std::map<int, Reg>& reg, std::vector<ValueId>& inputs) {
@@ -174,16 +197,18 @@ class Grower {
     return reg[v.v] = made;
   }
 
-  bool put(const std::vector<NodeId>& nodes, std::vector<ValueId> inputs, ValueId out, ir::Attrs attrs) {
+  bool put(const std::vector<NodeId>& nodes, std::vector<ValueId> inputs, const std::vector<ValueId>& outs, ir::Attrs attrs) {
     Match m;
     m.g = &g_;
     for (size_t i = 0; i < nodes.size(); ++i) m.nodes[format("n{}", i)] = nodes[i];
     auto origins = m.origins();
     NodeId last = nodes.back();
-    auto id = g_.add_node("ge.Vector", std::move(inputs), {ValueId{}}, std::move(attrs), g_.node(last).name + ".region");
+    auto id = g_.add_node("ge.Vector", std::move(inputs), std::vector<ValueId>(outs.size()), std::move(attrs), g_.node(last).name + ".region");
     g_.node(id).rank = g_.node(last).rank;
     g_.node(id).origin = std::move(origins);
-    g_.set_output(id, 0, out);   // the value keeps name, type and layout
+    position_[id.v] = position_[last.v];
+    // The values keep name, type and layout.
+    for (size_t i = 0; i < outs.size(); ++i) g_.set_output(id, static_cast<int>(i), outs[i]);
     for (size_t i = nodes.size(); i-- > 0;) g_.erase(nodes[i]);
     trace_.fused("vector_region", g_, id);
     return true;
@@ -193,6 +218,7 @@ class Grower {
   Trace& trace_;
   std::vector<bool> taken_;
   std::map<int, bool> good_;
+  std::map<int, size_t> position_;
 };
 
 }  // namespace

@@ -44,7 +44,9 @@ class External : public testing::Test {
     p.external_data = std::move(entries);
     return p;
   }
-  Result<Tensor> read(const TensorProto& p) { return TensorReader(nullptr, ExternalData({folder()})).read(p); }
+  Result<Tensor> read(const TensorProto& p) {
+    return TensorReader(nullptr, ExternalData({folder()})).read(p);
+  }
   std::string refusal(StringPairs entries) {
     auto r = read(proto(std::move(entries)));
     EXPECT_FALSE(r.ok());
@@ -79,11 +81,15 @@ TEST_F(External, EachFileIsMappedOnceAndShared) {
 }
 
 TEST_F(External, RangesAreChecked) {
-  EXPECT_THAT(refusal({{"location", "w.bin"}, {"offset", "60"}}), HasSubstr("the file has 64 bytes"));
-  EXPECT_THAT(refusal({{"location", "w.bin"}, {"offset", "18446744073709551612"}}), HasSubstr("outside"));
-  EXPECT_THAT(refusal({{"location", "w.bin"}, {"length", "4"}}), HasSubstr("needs 8 bytes for its shape"));
+  EXPECT_THAT(refusal({{"location", "w.bin"}, {"offset", "60"}}),
+              HasSubstr("the file has 64 bytes"));
+  EXPECT_THAT(refusal({{"location", "w.bin"}, {"offset", "18446744073709551612"}}),
+              HasSubstr("outside"));
+  EXPECT_THAT(refusal({{"location", "w.bin"}, {"length", "4"}}),
+              HasSubstr("needs 8 bytes for its shape"));
   EXPECT_THAT(refusal({{"location", "w.bin"}, {"offset", "-4"}}), HasSubstr("no number"));
-  EXPECT_THAT(refusal({{"location", "w.bin"}, {"offset", "99999999999999999999999"}}), HasSubstr("no number"));
+  EXPECT_THAT(refusal({{"location", "w.bin"}, {"offset", "99999999999999999999999"}}),
+              HasSubstr("no number"));
   EXPECT_THAT(refusal({{"location", "none.bin"}}), HasSubstr("E10410"));
   EXPECT_THAT(refusal({{"offset", "0"}}), HasSubstr("it is empty"));
 }

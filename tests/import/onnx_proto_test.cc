@@ -22,21 +22,36 @@ Message rich_model() {
   Message optional = Message().add(9, Message().add(1, sequence));
   Message map = Message().add(5, Message().varint(1, 7));
   Message inner = graph({.nodes = {node("Neg", {"x"}, {"t"})}, .outputs = {floats("t")}});
-  Message sparse = Message().add(1, raw_tensor("s", 1, {1}, raw<float>({5}))).add(2, raw_tensor("", 7, {1}, raw<int64_t>({2})))
+  Message sparse = Message()
+                       .add(1, raw_tensor("s", 1, {1}, raw<float>({5})))
+                       .add(2, raw_tensor("", 7, {1}, raw<int64_t>({2})))
                        .varint(1 + 2, 4);
-  std::vector<Message> attrs = {attr_int("i", -3), attr_float("f", 0.5f), attr_string("s", "\xff\x01"),
-      attr_tensor("t", raw_tensor("tt", 6, {1}, raw<int32_t>({9}))), attr_graph("body", inner),
+  std::vector<Message> attrs = {
+      attr_int("i", -3),
+      attr_float("f", 0.5f),
+      attr_string("s", "\xff\x01"),
+      attr_tensor("t", raw_tensor("tt", 6, {1}, raw<int32_t>({9}))),
+      attr_graph("body", inner),
       Message().text(1, "fs").text(7, raw<float>({1, 2})).varint(20, 6),
       Message().text(1, "is").add(8, packed({1, -2})).varint(8, 3).varint(20, 7),
       Message().text(1, "ss").text(9, "a").text(9, "").varint(20, 8),
       Message().text(1, "tp").add(14, sequence).varint(20, 13),
       Message().text(1, "old").varint(3, 4)};
   Message n = node("Op", {"x", "", "w"}, {"y", ""}, {.name = "n1", .attrs = attrs});
-  Message g = graph({.nodes = {n}, .inputs = {floats("x", {"batch", "2", "", "-1"}), value("q", optional), value("m", map)},
-                     .outputs = {value("y", Message().add(1, Message().varint(1, 1)))},
-                     .initializers = {raw_tensor("w", 1, {2}, raw<float>({1, 2}))}, .sparse_initializers = {sparse}});
-  Message m = model(g, {function({.name = "f", .overload = "o", .inputs = {"a"}, .outputs = {"b"}, .attributes = {"k"},
-                                  .defaults = {attr_int("d", 1)}, .nodes = {node("Neg", {"a"}, {"b"})}})},
+  Message g = graph(
+      {.nodes = {n},
+       .inputs = {floats("x", {"batch", "2", "", "-1"}), value("q", optional), value("m", map)},
+       .outputs = {value("y", Message().add(1, Message().varint(1, 1)))},
+       .initializers = {raw_tensor("w", 1, {2}, raw<float>({1, 2}))},
+       .sparse_initializers = {sparse}});
+  Message m = model(g,
+                    {function({.name = "f",
+                               .overload = "o",
+                               .inputs = {"a"},
+                               .outputs = {"b"},
+                               .attributes = {"k"},
+                               .defaults = {attr_int("d", 1)},
+                               .nodes = {node("Neg", {"a"}, {"b"})}})},
                     {opset("ai.onnx", 17), opset("test", 3)});
   return m.text(2, "maker").add(14, Message().text(1, "key").text(2, "v"));
 }
@@ -104,8 +119,10 @@ TEST(ParseModel, TensorDataAreNotCopied) {
 
 // Every prefix of a file must give a model or an error, and a cut inside the graph always an error.
 TEST(ParseModel, CutAnywhereIsAnError) {
-  std::string all = model(graph({.nodes = {node("Neg", {"x"}, {"y"}, {.name = "n"})}, .inputs = {floats("x")},
-                                 .outputs = {floats("y")}})).str();
+  std::string all = model(graph({.nodes = {node("Neg", {"x"}, {"y"}, {.name = "n"})},
+                                 .inputs = {floats("x")},
+                                 .outputs = {floats("y")}}))
+                        .str();
   int refused = 0;
   for (size_t n = 0; n < all.size(); ++n) {
     std::string cut = all.substr(0, n);
@@ -133,16 +150,20 @@ TEST(ParseModel, FlippedBytesNeverCrash) {
 
 TEST(ParseModel, SaysWhere) {
   // An attribute whose float has the wire type of a varint.
-  Message bad = node("Conv", {"x"}, {"y"}, {.name = "conv1", .attrs = {Message().text(1, "alpha").varint(2, 5)}});
+  Message bad = node("Conv", {"x"}, {"y"},
+                     {.name = "conv1", .attrs = {Message().text(1, "alpha").varint(2, 5)}});
   auto r = parse_model(model(graph({.nodes = {node("A", {}, {"a"}), bad}})).bytes());
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.error().code, code::kParse);
-  EXPECT_THAT(r.error().text(), HasSubstr("attribute 0 (\"alpha\"), in node 1 (\"conv1\"), in graph 0"));
+  EXPECT_THAT(r.error().text(),
+              HasSubstr("attribute 0 (\"alpha\"), in node 1 (\"conv1\"), in graph 0"));
 
   // Bytes that end inside a tensor of the third initializer.
   Message t = tensor_head("w", 1, {2});
   t.raw_varint(9 << 3 | 2).raw_varint(100);
-  r = parse_model(model(graph({.initializers = {tensor_head("u", 1, {}), tensor_head("v", 1, {}), t}})).bytes());
+  r = parse_model(
+      model(graph({.initializers = {tensor_head("u", 1, {}), tensor_head("v", 1, {}), t}}))
+          .bytes());
   ASSERT_FALSE(r.ok());
   EXPECT_THAT(r.error().text(), HasSubstr("in initializer 2 (\"w\")"));
 }
@@ -150,7 +171,8 @@ TEST(ParseModel, SaysWhere) {
 TEST(ParseModel, NestingIsBounded) {
   auto nested = [](int levels) {
     Message g = graph({});
-    for (int i = 0; i < levels; ++i) g = graph({.nodes = {node("If", {}, {"y"}, {.attrs = {attr_graph("b", g)}})}});
+    for (int i = 0; i < levels; ++i)
+      g = graph({.nodes = {node("If", {}, {"y"}, {.attrs = {attr_graph("b", g)}})}});
     return model(g);
   };
   EXPECT_TRUE(parse_model(nested(30).bytes()).ok());
@@ -160,9 +182,12 @@ TEST(ParseModel, NestingIsBounded) {
 }
 
 TEST(ParseModel, NamesMustBeUtf8) {
-  auto with = [](std::string_view name) { return parse_model(model(graph({.inputs = {floats(name)}})).bytes()); };
+  auto with = [](std::string_view name) {
+    return parse_model(model(graph({.inputs = {floats(name)}})).bytes());
+  };
   EXPECT_TRUE(with("h\xc3\xa9llo \xe4\xb8\xad \xf0\x9f\x98\x80").ok());
-  for (std::string_view s : {"\xff", "\xc0\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\x80"}) {
+  for (std::string_view s :
+       {"\xff", "\xc0\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\x80"}) {
     auto r = with(s);
     ASSERT_FALSE(r.ok());
     EXPECT_THAT(r.error().text(), HasSubstr("UTF-8"));
@@ -179,7 +204,8 @@ TEST(ParseModel, OtherFilesAreNoModels) {
 }
 
 TEST(ParseModel, MoreThanFourGigabytes) {
-  auto path = std::filesystem::temp_directory_path() / ("ge_import_huge_" + std::to_string(getpid()));
+  auto path =
+      std::filesystem::temp_directory_path() / ("ge_import_huge_" + std::to_string(getpid()));
   int fd = open(path.c_str(), O_CREAT | O_RDWR | O_TRUNC, 0600);
   ASSERT_GE(fd, 0);
   int grown = ftruncate(fd, (int64_t{1} << 32) + 4096);  // sparse: takes no space

@@ -27,8 +27,6 @@ using testing::IsEmpty;
 using testing::Not;
 namespace fs = std::filesystem;
 
-// --- operators of a domain of their own, so that these tests need no real ones -----------------
-
 ops::OpDef op(std::string name, int least, int most, int since = 1, int newest = 3) {
   ops::OpDef d;
   d.name = "test." + name;
@@ -60,14 +58,22 @@ Status upgrade_negated(ops::UpgradeContext& c) {
 }
 
 const ops::Register kOps[] = {
-    ops::Register(op("Neg", 1, 1)), ops::Register(op("Add", 2, 2)), ops::Register(op("Clip", 1, 3)),
-    ops::Register(op("Sum", 1, -1)), ops::Register(op("New", 0, 0, 3)), ops::Register(op("Gone", 0, 1, 1, 2)),
+    ops::Register(op("Neg", 1, 1)),
+    ops::Register(op("Add", 2, 2)),
+    ops::Register(op("Clip", 1, 3)),
+    ops::Register(op("Sum", 1, -1)),
+    ops::Register(op("New", 0, 0, 3)),
+    ops::Register(op("Gone", 0, 1, 1, 2)),
     ops::Register(with_upgrade(op("Scale", 2, 2), upgrade_scale)),
-    ops::Register(with_upgrade(op("Negated", 1, 1), upgrade_negated)), ops::Register(op("If", 1, 1)),
-    ops::Register(op("Loop", 2, -1)), ops::Register(op("Cases", 0, 0)),
+    ops::Register(with_upgrade(op("Negated", 1, 1), upgrade_negated)),
+    ops::Register(op("If", 1, 1)),
+    ops::Register(op("Loop", 2, -1)),
+    ops::Register(op("Cases", 0, 0)),
 };
 
-Result<Graph> import(const Message& m, const ImportOptions& options = {}) { return import_onnx(m.file(), "", options); }
+Result<Graph> import(const Message& m, const ImportOptions& options = {}) {
+  return import_onnx(m.file(), "", options);
+}
 
 std::string line(const Graph& g, NodeId id) {
   auto& n = g.node(id);
@@ -76,7 +82,8 @@ std::string line(const Graph& g, NodeId id) {
     for (ValueId v : values) out.push_back(v ? g.value(v).name : "-");
     return join(out, ",");
   };
-  return names(n.outputs) + " = " + n.op.substr(n.op[0] == 't' ? 5 : 0) + "(" + names(n.inputs) + ")";
+  return names(n.outputs) + " = " + n.op.substr(n.op[0] == 't' ? 5 : 0) + "(" + names(n.inputs) +
+         ")";
 }
 std::vector<std::string> lines(const Graph& g) {
   EXPECT_TRUE(ir::verify(g).ok()) << ir::verify(g).error().text();
@@ -112,17 +119,17 @@ GraphArgs one(Message n, std::vector<Message> inputs = {floats("x")}) {
   return {.nodes = {std::move(n)}, .inputs = std::move(inputs), .outputs = {floats("y")}};
 }
 
-// --- the plain path ------------------------------------------------------------------------------
-
 TEST(Import, NodesValuesAndAttributes) {
-  Message n = node("Clip", {"x", "", "w"}, {"y"},
-                   {.name = "clip", .attrs = {attr_int("i", -3), attr_float("f", 0.5f), attr_string("s", "a"),
-                                              attr_tensor("t", raw_tensor("", 6, {1}, raw<int32_t>({9}))),
-                                              Message().text(1, "fs").text(7, raw<float>({1, 2})).varint(20, 6),
-                                              Message().text(1, "is").add(8, packed({1, -2})).varint(20, 7),
-                                              Message().text(1, "none").varint(20, 7),
-                                              Message().text(1, "ss").text(9, "a").text(9, "b").varint(20, 8),
-                                              Message().text(1, "tp").add(14, tensor_type(7, {"2"})).varint(20, 13)}});
+  Message n =
+      node("Clip", {"x", "", "w"}, {"y"},
+           {.name = "clip",
+            .attrs = {attr_int("i", -3), attr_float("f", 0.5f), attr_string("s", "a"),
+                      attr_tensor("t", raw_tensor("", 6, {1}, raw<int32_t>({9}))),
+                      Message().text(1, "fs").text(7, raw<float>({1, 2})).varint(20, 6),
+                      Message().text(1, "is").add(8, packed({1, -2})).varint(20, 7),
+                      Message().text(1, "none").varint(20, 7),
+                      Message().text(1, "ss").text(9, "a").text(9, "b").varint(20, 8),
+                      Message().text(1, "tp").add(14, tensor_type(7, {"2"})).varint(20, 13)}});
   auto args = one(n);
   args.initializers = {raw_tensor("w", 1, {}, raw<float>({6}))};
   auto g = import(model(graph(args)));
@@ -151,15 +158,22 @@ TEST(Import, TrailingAbsentOnesAreDropped) {
 }
 
 TEST(Import, ConstantNodes) {
-  auto constant_node = [](Message attr, std::string out) { return node("Constant", {}, {out}, {.domain = "", .attrs = {attr}}); };
-  GraphArgs args = {.nodes = {constant_node(attr_tensor("value", raw_tensor("", 1, {2}, raw<float>({1, 2}))), "a"),
-                              constant_node(attr_int("value_int", 3), "b"), constant_node(attr_float("value_float", 4), "c"),
-                              constant_node(Message().text(1, "value_ints").add(8, packed({5, 6})).varint(20, 7), "d"),
-                              constant_node(Message().text(1, "value_floats").text(7, raw<float>({7})).varint(20, 6), "e"),
-                              constant_node(attr_string("value_string", "s"), "f"),
-                              constant_node(Message().text(1, "value_strings").text(9, "t").varint(20, 8), "h"),
-                              node("Sum", {"a", "b", "c", "d", "e", "f", "h"}, {"y"})},
-                    .outputs = {floats("y"), floats("a")}};
+  auto constant_node = [](Message attr, std::string out) {
+    return node("Constant", {}, {out}, {.domain = "", .attrs = {attr}});
+  };
+  GraphArgs args = {
+      .nodes = {constant_node(attr_tensor("value", raw_tensor("", 1, {2}, raw<float>({1, 2}))),
+                              "a"),
+                constant_node(attr_int("value_int", 3), "b"),
+                constant_node(attr_float("value_float", 4), "c"),
+                constant_node(Message().text(1, "value_ints").add(8, packed({5, 6})).varint(20, 7),
+                              "d"),
+                constant_node(
+                    Message().text(1, "value_floats").text(7, raw<float>({7})).varint(20, 6), "e"),
+                constant_node(attr_string("value_string", "s"), "f"),
+                constant_node(Message().text(1, "value_strings").text(9, "t").varint(20, 8), "h"),
+                node("Sum", {"a", "b", "c", "d", "e", "f", "h"}, {"y"})},
+      .outputs = {floats("y"), floats("a")}};
   auto g = import(model(graph(args)));
   EXPECT_THAT(lines(g), ElementsAre("y = Sum(a,b,c,d,e,f,h)"));
   EXPECT_EQ(constant(*g, "a").as<float>()[1], 2);
@@ -172,20 +186,22 @@ TEST(Import, ConstantNodes) {
   EXPECT_EQ(constant(*g, "h").strings()[0], "t");
   EXPECT_THAT(g->output_names, ElementsAre("y", "a"));  // a constant may be an output
   for (auto& bad : {attr_int("value_float", 3), attr_int("other", 3)})
-    EXPECT_THAT(refusal(model(graph(one(constant_node(bad, "y"))))), HasSubstr("which a Constant cannot have"));
+    EXPECT_THAT(refusal(model(graph(one(constant_node(bad, "y"))))),
+                HasSubstr("which a Constant cannot have"));
 }
 
-// --- types -----------------------------------------------------------------------------------------
-
 TEST(Import, DimensionsBecomeSymbols) {
-  GraphArgs args = {.nodes = {node("Sum", {"a", "b", "c"}, {"y"})},
-                    .inputs = {floats("a", {"batch", "3", "", "-1"}), floats("b", {"batch", "?", "?", "0"}),
-                               value("c", Message().add(1, Message().varint(1, 7))),
-                               floats("d", {"s0*2", "s0", "s0*2"}), floats("e", {})},
-                    .outputs = {floats("y")}};
+  GraphArgs args = {
+      .nodes = {node("Sum", {"a", "b", "c"}, {"y"})},
+      .inputs = {floats("a", {"batch", "3", "", "-1"}), floats("b", {"batch", "?", "?", "0"}),
+                 value("c", Message().add(1, Message().varint(1, 7))),
+                 floats("d", {"s0*2", "s0", "s0*2"}), floats("e", {})},
+      .outputs = {floats("y")}};
   auto g = import(model(graph(args)));
   ASSERT_TRUE(g.ok()) << g.error().text();
-  auto type = [&](std::string_view name) -> const ir::Type& { return g->value(g->find_value(name)).type; };
+  auto type = [&](std::string_view name) -> const ir::Type& {
+    return g->value(g->find_value(name)).type;
+  };
   EXPECT_EQ(ir::text(type("a")), "f32[batch,3,a_dim2,a_dim3]");
   EXPECT_EQ(ir::text(type("b")), "f32[batch,b_dim1,b_dim2,0]");
   EXPECT_EQ(ir::text(type("c")), "i64[?]");
@@ -197,7 +213,8 @@ TEST(Import, DimensionsBecomeSymbols) {
 
 TEST(Import, FreshSymbolsDoNotTakeGivenNames) {
   GraphArgs args = {.nodes = {node("Add", {"a", "b"}, {"y"})},
-                    .inputs = {floats("a", {""}), floats("b", {"a_dim0"})}, .outputs = {floats("y")}};
+                    .inputs = {floats("a", {""}), floats("b", {"a_dim0"})},
+                    .outputs = {floats("y")}};
   auto g = import(model(graph(args)));
   ASSERT_TRUE(g.ok());
   EXPECT_EQ(ir::text(g->value(g->inputs[1]).type), "f32[a_dim0]");
@@ -205,7 +222,9 @@ TEST(Import, FreshSymbolsDoNotTakeGivenNames) {
 }
 
 TEST(Import, OtherTypes) {
-  auto with = [](const Message& type) { return model(graph(one(node("Neg", {"x"}, {"y"}), {value("x", type)}))); };
+  auto with = [](const Message& type) {
+    return model(graph(one(node("Neg", {"x"}, {"y"}), {value("x", type)})));
+  };
   auto sequence = Message().add(4, Message().add(1, tensor_type(7, {"3"})));
   auto g = import(with(sequence));
   ASSERT_TRUE(g.ok()) << g.error().text();
@@ -213,13 +232,16 @@ TEST(Import, OtherTypes) {
   g = import(with(Message().add(9, Message().add(1, tensor_type(1, {})))));
   ASSERT_TRUE(g.ok());
   EXPECT_EQ(ir::text(g->value(g->inputs[0]).type), "optional(f32[])");
-  EXPECT_THAT(refusal(with(Message().add(5, Message().varint(1, 7)))), HasSubstr("\"x\" is of a map type"));
-  EXPECT_THAT(refusal(with(Message().add(9, Message().add(1, sequence)))), HasSubstr("nested optional"));
+  EXPECT_THAT(refusal(with(Message().add(5, Message().varint(1, 7)))),
+              HasSubstr("\"x\" is of a map type"));
+  EXPECT_THAT(refusal(with(Message().add(9, Message().add(1, sequence)))),
+              HasSubstr("nested optional"));
   EXPECT_THAT(refusal(with(Message())), HasSubstr("Value \"x\" has no type"));
   EXPECT_THAT(refusal(with(tensor_type(0, {}))), HasSubstr("has no element type"));
   EXPECT_THAT(refusal(with(Message().add(4, Message()))), HasSubstr("no element type"));
   // A value info without any type, as some exporters write it.
-  EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x"}, {"y"}), {Message().text(1, "x")})))), HasSubstr("no type"));
+  EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x"}, {"y"}), {Message().text(1, "x")})))),
+              HasSubstr("no type"));
 }
 
 TEST(Import, InitializersThatAreInputs) {
@@ -236,16 +258,18 @@ TEST(Import, InitializersThatAreInputs) {
   EXPECT_THAT(refusal(model(graph(args)), {.feed = {"ww"}}), HasSubstr("E10016"));
 }
 
-// --- operators and opsets ----------------------------------------------------------------------------
-
 TEST(Import, AllUnsupportedOperatorsInOneError) {
   std::vector<Message> nodes;
-  for (int i = 0; i < 7; ++i) nodes.push_back(node("Strange", {"x"}, {format("s{}", i)}, {.name = format("strange{}", i)}));
-  auto branch = graph({.nodes = {node("Inner", {"x"}, {"u"}, {.name = "deep", .domain = "com.other"})}, .outputs = {floats("u")}});
+  for (int i = 0; i < 7; ++i)
+    nodes.push_back(node("Strange", {"x"}, {format("s{}", i)}, {.name = format("strange{}", i)}));
+  auto branch =
+      graph({.nodes = {node("Inner", {"x"}, {"u"}, {.name = "deep", .domain = "com.other"})},
+             .outputs = {floats("u")}});
   nodes.push_back(node("If", {"x"}, {"y"}, {.attrs = {attr_graph("then", branch)}}));
   nodes.push_back(node("Gone", {}, {"z"}));
   nodes.push_back(node("Unheard", {}, {"v"}, {.domain = ""}));
-  auto r = import(model(graph({.nodes = nodes, .inputs = {floats("x")}, .outputs = {floats("y")}})));
+  auto r =
+      import(model(graph({.nodes = nodes, .inputs = {floats("x")}, .outputs = {floats("y")}})));
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.error().code, code::kUnsupportedOp);
   std::string text = r.error().message;
@@ -258,8 +282,11 @@ TEST(Import, AllUnsupportedOperatorsInOneError) {
 }
 
 TEST(Import, OpsetRange) {
-  auto with = [](std::vector<Message> opsets, std::string op) { return model(graph(one(node(op, {"x"}, {"y"}))), {}, opsets); };
-  EXPECT_THAT(refusal(with({opset("", 5), opset("test", 3)}, "Neg")), HasSubstr("opset 5 of ai.onnx; opsets 6 to 28"));
+  auto with = [](std::vector<Message> opsets, std::string op) {
+    return model(graph(one(node(op, {"x"}, {"y"}))), {}, opsets);
+  };
+  EXPECT_THAT(refusal(with({opset("", 5), opset("test", 3)}, "Neg")),
+              HasSubstr("opset 5 of ai.onnx; opsets 6 to 28"));
   EXPECT_THAT(refusal(with({opset("", 29), opset("test", 3)}, "Neg")), HasSubstr("opset 29"));
   EXPECT_TRUE(import(with({opset("", 6), opset("test", 3)}, "Neg")).ok());
   EXPECT_TRUE(import(with({opset("", 28), opset("test", 3)}, "Neg")).ok());
@@ -270,7 +297,8 @@ TEST(Import, OpsetRange) {
 
 TEST(Import, OlderFormsAreRaised) {
   auto old = std::vector{opset("test", 2)};
-  auto g = import(model(graph(one(node("Scale", {"x"}, {"y"}, {.attrs = {attr_float("k", 2.5f)}}))), {}, old));
+  auto g = import(
+      model(graph(one(node("Scale", {"x"}, {"y"}, {.attrs = {attr_float("k", 2.5f)}}))), {}, old));
   ASSERT_TRUE(g.ok()) << g.error().text();
   auto& n = g->node(g->order()[0]);
   ASSERT_EQ(n.inputs.size(), 2u);
@@ -279,11 +307,13 @@ TEST(Import, OlderFormsAreRaised) {
   EXPECT_THAT(refusal(model(graph(one(node("Scale", {"x"}, {"y"}, {.name = "sc"}))), {}, old)),
               HasSubstr("raising node \"sc\" from opset 2"));
   // The newest form without its second input.
-  EXPECT_THAT(refusal(model(graph(one(node("Scale", {"x"}, {"y"}))))), HasSubstr("has 1 inputs; test.Scale takes 2"));
+  EXPECT_THAT(refusal(model(graph(one(node("Scale", {"x"}, {"y"}))))),
+              HasSubstr("has 1 inputs; test.Scale takes 2"));
 }
 
 TEST(Import, RaisingMayPutAnotherValueInPlace) {
-  GraphArgs args = {.nodes = {node("Negated", {"x"}, {"t"}), node("Neg", {"t"}, {"y"})}, .inputs = {floats("x")},
+  GraphArgs args = {.nodes = {node("Negated", {"x"}, {"t"}), node("Neg", {"t"}, {"y"})},
+                    .inputs = {floats("x")},
                     .outputs = {floats("y"), floats("t")}};
   auto g = import(model(graph(args), {}, {opset("test", 2)}));
   EXPECT_THAT(lines(g), ElementsAre("t = Negated(x)", "raised = Neg(t)", "y = Neg(raised)"));
@@ -292,32 +322,39 @@ TEST(Import, RaisingMayPutAnotherValueInPlace) {
 }
 
 TEST(Import, CountsOfInputsAndOutputs) {
-  EXPECT_THAT(refusal(model(graph(one(node("Add", {"x"}, {"y"}, {.name = "a"}))))), HasSubstr("\"a\" (test.Add) has 1 inputs; test.Add takes 2"));
+  EXPECT_THAT(refusal(model(graph(one(node("Add", {"x"}, {"y"}, {.name = "a"}))))),
+              HasSubstr("\"a\" (test.Add) has 1 inputs; test.Add takes 2"));
   EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x", "x"}, {"y"}))))), HasSubstr("takes 1"));
   EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x"}, {"y", "z"}))))), HasSubstr("2 outputs"));
   EXPECT_THAT(refusal(model(graph(one(node("Sum", {}, {"y"}))))), HasSubstr("at least 1"));
 }
 
 TEST(Import, BadAttributes) {
-  auto with = [](std::vector<Message> attrs) { return model(graph(one(node("Neg", {"x"}, {"y"}, {.name = "n", .attrs = attrs})))); };
-  EXPECT_THAT(refusal(with({attr_int("a", 1), attr_int("a", 2)})), HasSubstr("\"a\" of node \"n\" (test.Neg) is given twice"));
+  auto with = [](std::vector<Message> attrs) {
+    return model(graph(one(node("Neg", {"x"}, {"y"}, {.name = "n", .attrs = attrs}))));
+  };
+  EXPECT_THAT(refusal(with({attr_int("a", 1), attr_int("a", 2)})),
+              HasSubstr("\"a\" of node \"n\" (test.Neg) is given twice"));
   EXPECT_THAT(refusal(with({Message().text(1, "a")})), HasSubstr("has no type"));
   EXPECT_THAT(refusal(with({attr_int("", 1)})), HasSubstr("no name"));
   EXPECT_THAT(refusal(with({Message().text(1, "a").varint(20, 4)})), HasSubstr("holds no tensor"));
   EXPECT_THAT(refusal(with({Message().text(1, "a").varint(20, 5)})), HasSubstr("holds no graph"));
-  EXPECT_THAT(refusal(with({Message().text(1, "a").varint(20, 9)})), HasSubstr("TENSORS, which is not supported"));
+  EXPECT_THAT(refusal(with({Message().text(1, "a").varint(20, 9)})),
+              HasSubstr("TENSORS, which is not supported"));
   EXPECT_THAT(refusal(with({Message().text(1, "a").varint(20, 77)})), HasSubstr("not supported"));
 }
 
-// --- nested graphs --------------------------------------------------------------------------------------
-
 TEST(Import, CapturesBecomeInputsInEveryBranch) {
   auto then = graph({.nodes = {node("Add", {"h", "w"}, {"p"})}, .outputs = {floats("p")}});
-  auto other = graph({.nodes = {node("Add", {"k", "h"}, {"h2"}), node("Neg", {"h2"}, {"q"})}, .outputs = {floats("q")}});
-  GraphArgs args = {.nodes = {node("Neg", {"x"}, {"h"}), node("Neg", {"x"}, {"k"}),
-                              node("If", {"c"}, {"y"}, {.attrs = {attr_graph("then", then), attr_graph("else", other)}})},
-                    .inputs = {floats("x"), floats("c")}, .outputs = {floats("y")},
-                    .initializers = {raw_tensor("w", 1, {2}, raw<float>({1, 2}))}};
+  auto other = graph({.nodes = {node("Add", {"k", "h"}, {"h2"}), node("Neg", {"h2"}, {"q"})},
+                      .outputs = {floats("q")}});
+  GraphArgs args = {
+      .nodes = {node("Neg", {"x"}, {"h"}), node("Neg", {"x"}, {"k"}),
+                node("If", {"c"}, {"y"},
+                     {.attrs = {attr_graph("then", then), attr_graph("else", other)}})},
+      .inputs = {floats("x"), floats("c")},
+      .outputs = {floats("y")},
+      .initializers = {raw_tensor("w", 1, {2}, raw<float>({1, 2}))}};
   auto g = import(model(graph(args)));
   EXPECT_THAT(lines(g), ElementsAre("h = Neg(x)", "k = Neg(x)", "y = If(c,h,k)"));
   NodeId id = g->order()[2];
@@ -335,11 +372,15 @@ TEST(Import, CapturesBecomeInputsInEveryBranch) {
 TEST(Import, ABranchMayUseACapturedNameForItself) {
   // One branch reads the outer h; the other one defines an h, and an initializer w, of its own.
   auto then = graph({.nodes = {node("Add", {"h", "w"}, {"p"})}, .outputs = {floats("p")}});
-  auto other = graph({.nodes = {node("Neg", {"w"}, {"h"})}, .outputs = {floats("h")},
+  auto other = graph({.nodes = {node("Neg", {"w"}, {"h"})},
+                      .outputs = {floats("h")},
                       .initializers = {raw_tensor("w", 1, {1}, raw<float>({7}))}});
-  GraphArgs args = {.nodes = {node("Neg", {"x"}, {"h"}), node("Neg", {"x"}, {"w"}),
-                              node("If", {"c"}, {"y"}, {.attrs = {attr_graph("then", then), attr_graph("else", other)}})},
-                    .inputs = {floats("x"), floats("c")}, .outputs = {floats("y")}};
+  GraphArgs args = {
+      .nodes = {node("Neg", {"x"}, {"h"}), node("Neg", {"x"}, {"w"}),
+                node("If", {"c"}, {"y"},
+                     {.attrs = {attr_graph("then", then), attr_graph("else", other)}})},
+      .inputs = {floats("x"), floats("c")},
+      .outputs = {floats("y")}};
   auto g = import(model(graph(args)));
   EXPECT_THAT(lines(g), ElementsAre("h = Neg(x)", "w = Neg(x)", "y = If(c,h,w)"));
   auto& b = nested(*g, g->order()[2], "else");
@@ -352,11 +393,15 @@ TEST(Import, ABranchMayUseACapturedNameForItself) {
 }
 
 TEST(Import, LoopKeepsItsPlacesAndHidesOuterNames) {
-  auto body = graph({.nodes = {node("Add", {"b", "far"}, {"o"}), node("Neg", {"ci"}, {"co"})},
-                     .inputs = {Message().text(1, "i"), Message().text(1, "ci"), floats("b", {"n"})},
-                     .outputs = {floats("co"), floats("o")}});
-  GraphArgs args = {.nodes = {node("Neg", {"b"}, {"far"}), node("Loop", {"n", "", "b"}, {"y"}, {.attrs = {attr_graph("body", body)}})},
-                    .inputs = {floats("n"), floats("b")}, .outputs = {floats("y")}};
+  auto body =
+      graph({.nodes = {node("Add", {"b", "far"}, {"o"}), node("Neg", {"ci"}, {"co"})},
+             .inputs = {Message().text(1, "i"), Message().text(1, "ci"), floats("b", {"n"})},
+             .outputs = {floats("co"), floats("o")}});
+  GraphArgs args = {
+      .nodes = {node("Neg", {"b"}, {"far"}),
+                node("Loop", {"n", "", "b"}, {"y"}, {.attrs = {attr_graph("body", body)}})},
+      .inputs = {floats("n"), floats("b")},
+      .outputs = {floats("y")}};
   auto g = import(model(graph(args)));
   EXPECT_THAT(lines(g), ElementsAre("far = Neg(b)", "y = Loop(n,-,b,far)"));
   auto& inner = nested(*g, g->order()[1], "body");
@@ -369,11 +414,15 @@ TEST(Import, LoopKeepsItsPlacesAndHidesOuterNames) {
 }
 
 TEST(Import, CapturesReachThroughTwoGraphs) {
-  auto inner = graph({.nodes = {node("Sum", {"far", "near", "w"}, {"u"})}, .outputs = {floats("u")}});
-  auto outer = graph({.nodes = {node("Neg", {"c"}, {"near"}), node("If", {"c"}, {"v"}, {.attrs = {attr_graph("then", inner)}})},
+  auto inner =
+      graph({.nodes = {node("Sum", {"far", "near", "w"}, {"u"})}, .outputs = {floats("u")}});
+  auto outer = graph({.nodes = {node("Neg", {"c"}, {"near"}),
+                                node("If", {"c"}, {"v"}, {.attrs = {attr_graph("then", inner)}})},
                       .outputs = {floats("v")}});
-  GraphArgs args = {.nodes = {node("Neg", {"x"}, {"far"}), node("If", {"c"}, {"y"}, {.attrs = {attr_graph("then", outer)}})},
-                    .inputs = {floats("x"), floats("c")}, .outputs = {floats("y")},
+  GraphArgs args = {.nodes = {node("Neg", {"x"}, {"far"}),
+                              node("If", {"c"}, {"y"}, {.attrs = {attr_graph("then", outer)}})},
+                    .inputs = {floats("x"), floats("c")},
+                    .outputs = {floats("y")},
                     .initializers = {raw_tensor("w", 1, {1}, raw<float>({7}))}};
   auto g = import(model(graph(args)));
   EXPECT_THAT(lines(g), ElementsAre("far = Neg(x)", "y = If(c,c,far)"));
@@ -387,25 +436,29 @@ TEST(Import, CapturesReachThroughTwoGraphs) {
 
 TEST(Import, ListsOfGraphs) {
   auto a = graph({.nodes = {node("Neg", {"x"}, {"u"})}, .outputs = {floats("u")}});
-  auto g = import(model(graph(one(node("Cases", {}, {"y"}, {.attrs = {Message().text(1, "all").add(11, a).add(11, a).varint(20, 10)}})))));
+  auto g = import(model(graph(
+      one(node("Cases", {}, {"y"},
+               {.attrs = {Message().text(1, "all").add(11, a).add(11, a).varint(20, 10)}})))));
   ASSERT_TRUE(g.ok()) << g.error().text();
   auto& attr = g->node(g->order()[0]).attrs.at("all");
   ASSERT_EQ(std::get<std::vector<std::shared_ptr<Graph>>>(attr).size(), 2u);
 }
 
 TEST(Import, FunctionsVanish) {
-  auto f = function({.name = "f", .inputs = {"a"}, .outputs = {"o"},
-                     .nodes = {node("Constant", {}, {"three"}, {.domain = "", .attrs = {attr_int("value_int", 3)}}),
+  auto f = function({.name = "f",
+                     .inputs = {"a"},
+                     .outputs = {"o"},
+                     .nodes = {node("Constant", {}, {"three"},
+                                    {.domain = "", .attrs = {attr_int("value_int", 3)}}),
                                node("Add", {"a", "three"}, {"o"})}});
   auto g = import(model(graph(one(node("f", {"x"}, {"y"}, {.domain = "local"}))), {f}));
   EXPECT_THAT(lines(g), ElementsAre("y = Add(x,f/three)"));
   EXPECT_EQ(constant(*g, "f/three").as<int64_t>()[0], 3);
 }
 
-// --- whole files ------------------------------------------------------------------------------------------
-
 TEST(Import, RefusesWhatItCannotKeep) {
-  EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x"}, {"y"})))).add(20, Message())), HasSubstr("training"));
+  EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x"}, {"y"})))).add(20, Message())),
+              HasSubstr("training"));
   EXPECT_THAT(refusal(Message()), HasSubstr("empty"));
   auto args = one(node("Add", {"x", "w"}, {"y"}));
   args.initializers = {raw_tensor("w", 1, {1000000}, raw<float>({1}))};
@@ -416,12 +469,19 @@ TEST(Import, RefusesWhatItCannotKeep) {
 
 TEST(Import, FlippedBytesNeverCrash) {
   auto then = graph({.nodes = {node("Add", {"h", "w"}, {"p"})}, .outputs = {floats("p")}});
-  auto f = function({.name = "f", .inputs = {"a"}, .outputs = {"o"}, .attributes = {"k"},
-                     .nodes = {node("Clip", {"a"}, {"t"}, {.attrs = {attr_ref("k", "k", 2)}}), node("Neg", {"t"}, {"o"})}});
-  GraphArgs args = {.nodes = {node("f", {"x"}, {"h"}, {.domain = "local", .attrs = {attr_int("k", 1)}}),
-                              node("If", {"c"}, {"y"}, {.attrs = {attr_graph("then", then)}})},
-                    .inputs = {floats("x", {"batch", "2"}), floats("c")}, .outputs = {floats("y")},
-                    .initializers = {raw_tensor("w", 1, {2}, raw<float>({1, 2})), tensor_head("i", 22, {3}).add(5, packed({1, 2}))}};
+  auto f = function({.name = "f",
+                     .inputs = {"a"},
+                     .outputs = {"o"},
+                     .attributes = {"k"},
+                     .nodes = {node("Clip", {"a"}, {"t"}, {.attrs = {attr_ref("k", "k", 2)}}),
+                               node("Neg", {"t"}, {"o"})}});
+  GraphArgs args = {
+      .nodes = {node("f", {"x"}, {"h"}, {.domain = "local", .attrs = {attr_int("k", 1)}}),
+                node("If", {"c"}, {"y"}, {.attrs = {attr_graph("then", then)}})},
+      .inputs = {floats("x", {"batch", "2"}), floats("c")},
+      .outputs = {floats("y")},
+      .initializers = {raw_tensor("w", 1, {2}, raw<float>({1, 2})),
+                       tensor_head("i", 22, {3}).add(5, packed({1, 2}))}};
   std::string all = model(graph(args), {f}).str();
   ASSERT_TRUE(import(model(graph(args), {f})).ok());
   std::mt19937 random(11);
@@ -447,7 +507,9 @@ class Files : public testing::Test {
     root_ = pattern;
     auto args = one(node("Add", {"x", "w"}, {"y"}));
     Message w = tensor_head("w", 1, {2});
-    w.add(13, Message().text(1, "location").text(2, "w.bin")).add(13, Message().text(1, "offset").text(2, "4")).varint(14, 1);
+    w.add(13, Message().text(1, "location").text(2, "w.bin"))
+        .add(13, Message().text(1, "offset").text(2, "4"))
+        .varint(14, 1);
     args.initializers = {w};
     model_ = model(graph(args));
   }
@@ -492,15 +554,14 @@ TEST_F(Files, NoFile) {
   EXPECT_EQ(load("").error().code, code::kOpen);  // a folder
 }
 
-// --- models from public fault reports, where they are at hand ---------------------------------------------
-
 std::string shared_cases() {
   if (const char* s = ::getenv("GE_SHARED")) return std::string(s) + "/cases";
   return GE_SOURCE_DIR "/../shared/cases";
 }
 
 TEST(Cases, ImportOrTheRightError) {
-  if (!fs::exists(shared_cases())) GTEST_SKIP() << "no shared cases; the tests above hold small equivalents";
+  if (!fs::exists(shared_cases()))
+    GTEST_SKIP() << "no shared cases; the tests above hold small equivalents";
   const std::map<std::string, std::pair<const char*, const char*>> bad = {
       {"bad_cyclic_graph", {code::kBadGraph, "cycle"}},
       {"bad_dangling_input", {code::kBadGraph, "reads value \"w\""}},

@@ -47,7 +47,9 @@ class Message {
     return *this;
   }
   const std::string& str() const { return bytes_; }
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(bytes_.data(), bytes_.size())); }
+  std::span<const std::byte> bytes() const {
+    return std::as_bytes(std::span(bytes_.data(), bytes_.size()));
+  }
   std::shared_ptr<const MappedFile> file() const { return MappedFile::from_bytes(bytes()); }
 
  private:
@@ -75,7 +77,8 @@ inline Message tensor_head(std::string_view name, int dtype, const std::vector<i
   if (!name.empty()) m.text(8, name);
   return m;
 }
-inline Message raw_tensor(std::string_view name, int dtype, const std::vector<int64_t>& dims, std::string_view data) {
+inline Message raw_tensor(std::string_view name, int dtype, const std::vector<int64_t>& dims,
+                          std::string_view data) {
   return tensor_head(name, dtype, dims).text(9, data);
 }
 
@@ -85,13 +88,17 @@ inline Message tensor_type(int dtype, const std::vector<std::string>& dims) {
   for (auto& d : dims) {
     Message dim;
     bool number = !d.empty() && (d[0] == '-' || (d[0] >= '0' && d[0] <= '9'));
-    if (number) dim.varint(1, static_cast<uint64_t>(std::stoll(d)));
-    else if (!d.empty()) dim.text(2, d);
+    if (number)
+      dim.varint(1, static_cast<uint64_t>(std::stoll(d)));
+    else if (!d.empty())
+      dim.text(2, d);
     shape.add(1, dim);
   }
   return Message().add(1, Message().varint(1, static_cast<uint64_t>(dtype)).add(2, shape));
 }
-inline Message value(std::string_view name, const Message& type) { return Message().text(1, name).add(2, type); }
+inline Message value(std::string_view name, const Message& type) {
+  return Message().text(1, name).add(2, type);
+}
 inline Message floats(std::string_view name, const std::vector<std::string>& dims = {"2"}) {
   return value(name, tensor_type(1, dims));
 }
@@ -99,7 +106,9 @@ inline Message floats(std::string_view name, const std::vector<std::string>& dim
 inline Message attr_int(std::string_view name, int64_t v) {
   return Message().text(1, name).varint(3, static_cast<uint64_t>(v)).varint(20, 2);
 }
-inline Message attr_float(std::string_view name, float v) { return Message().text(1, name).f32(2, v).varint(20, 1); }
+inline Message attr_float(std::string_view name, float v) {
+  return Message().text(1, name).f32(2, v).varint(20, 1);
+}
 inline Message attr_string(std::string_view name, std::string_view v) {
   return Message().text(1, name).text(4, v).varint(20, 3);
 }
@@ -117,8 +126,8 @@ struct NodeArgs {
   std::string name = {}, domain = "test", overload = {};
   std::vector<Message> attrs = {};
 };
-inline Message node(std::string_view op, const std::vector<std::string>& in, const std::vector<std::string>& out,
-                    const NodeArgs& a = {}) {
+inline Message node(std::string_view op, const std::vector<std::string>& in,
+                    const std::vector<std::string>& out, const NodeArgs& a = {}) {
   Message m;
   m.texts(1, in).texts(2, out);
   if (!a.name.empty()) m.text(3, a.name);
@@ -128,11 +137,17 @@ inline Message node(std::string_view op, const std::vector<std::string>& in, con
 }
 
 struct GraphArgs {
-  std::vector<Message> nodes = {}, inputs = {}, outputs = {}, initializers = {}, sparse_initializers = {};
+  std::vector<Message> nodes = {}, inputs = {}, outputs = {}, initializers = {},
+                       sparse_initializers = {};
 };
 inline Message graph(const GraphArgs& a) {
-  return Message().each(1, a.nodes).text(2, "g").each(5, a.initializers).each(15, a.sparse_initializers)
-      .each(11, a.inputs).each(12, a.outputs);
+  return Message()
+      .each(1, a.nodes)
+      .text(2, "g")
+      .each(5, a.initializers)
+      .each(15, a.sparse_initializers)
+      .each(11, a.inputs)
+      .each(12, a.outputs);
 }
 
 inline Message opset(std::string_view domain, int64_t version) {

@@ -65,8 +65,11 @@ TEST(ReadTensor, RawAndTypedAgreeForEveryType) {
     EXPECT_EQ(raw_of(*from_typed), c.raw_data) << c.dtype;
     // One element too many, and one too few.
     for (int64_t n : {c.count + 1, c.count - 1}) {
-      EXPECT_EQ(read(raw_tensor("t", c.dtype, {n}, c.raw_data)).error().code, code::kParse) << c.dtype;
-      EXPECT_EQ(read(tensor_head("t", c.dtype, {n}).text(c.field, c.typed)).error().code, code::kParse) << c.dtype;
+      EXPECT_EQ(read(raw_tensor("t", c.dtype, {n}, c.raw_data)).error().code, code::kParse)
+          << c.dtype;
+      EXPECT_EQ(read(tensor_head("t", c.dtype, {n}).text(c.field, c.typed)).error().code,
+                code::kParse)
+          << c.dtype;
     }
   }
 }
@@ -148,7 +151,8 @@ TEST(ReadTensor, Strings) {
   auto t = read(tensor_head("t", 8, {2}).text(6, "a").text(6, ""));
   ASSERT_TRUE(t.ok());
   EXPECT_EQ(t->strings(), (std::vector<std::string>{"a", ""}));
-  EXPECT_THAT(read(tensor_head("t", 8, {3}).text(6, "a")).error().message, HasSubstr("needs 3 strings, its data have 1"));
+  EXPECT_THAT(read(tensor_head("t", 8, {3}).text(6, "a")).error().message,
+              HasSubstr("needs 3 strings, its data have 1"));
   EXPECT_FALSE(read(raw_tensor("t", 8, {1}, "a")).ok());
 }
 
@@ -159,27 +163,33 @@ TEST(ReadTensor, RefusesByName) {
     return r.ok() ? "" : r.error().code + " " + r.error().message;
   };
   // Nothing of this size is ever allocated.
-  EXPECT_THAT(message(raw_tensor("big", 1, {1000000, 1000000}, raw<float>({0}))),
-              HasSubstr("Tensor \"big\" is f32[1000000,1000000] and needs 4000000000000 bytes, its data have 4"));
+  EXPECT_THAT(
+      message(raw_tensor("big", 1, {1000000, 1000000}, raw<float>({0}))),
+      HasSubstr(
+          "Tensor \"big\" is f32[1000000,1000000] and needs 4000000000000 bytes, its data have 4"));
   EXPECT_THAT(message(raw_tensor("t", 1, {INT64_MAX, INT64_MAX}, "")), HasSubstr("E13023"));
   EXPECT_THAT(message(raw_tensor("t", 1, {INT64_MAX, INT64_MAX, 0}, "")), HasSubstr("E13023"));
   EXPECT_THAT(message(raw_tensor("t", 1, {-1}, "")), HasSubstr("negative dimension: [-1]"));
-  EXPECT_THAT(message(raw_tensor("t", 1, std::vector<int64_t>(13, 1), raw<float>({0}))), HasSubstr("13 dimensions"));
+  EXPECT_THAT(message(raw_tensor("t", 1, std::vector<int64_t>(13, 1), raw<float>({0}))),
+              HasSubstr("13 dimensions"));
   EXPECT_THAT(message(raw_tensor("t", 0, {1}, "")), HasSubstr("no element type"));
   EXPECT_THAT(message(raw_tensor("t", 27, {1}, "x")), HasSubstr("6-bit"));
   EXPECT_THAT(message(raw_tensor("t", 99, {1}, "x")), HasSubstr("number 99"));
   EXPECT_THAT(message(raw_tensor("t", -1, {1}, "x")), HasSubstr("number -1"));
-  EXPECT_THAT(message(tensor_head("t", 1, {1}).add(3, Message().varint(1, 0))), HasSubstr("segments"));
-  EXPECT_THAT(message(tensor_head("t", 6, {1}).text(5, std::string(11, '\xff') + '\1')), HasSubstr("not valid"));
+  EXPECT_THAT(message(tensor_head("t", 1, {1}).add(3, Message().varint(1, 0))),
+              HasSubstr("segments"));
+  EXPECT_THAT(message(tensor_head("t", 6, {1}).text(5, std::string(11, '\xff') + '\1')),
+              HasSubstr("not valid"));
 }
 
 TEST(ReadSparse, BecomesDense) {
-  auto sparse = [](const Message& values, const Message& indices, std::vector<int64_t> dims) -> Result<Tensor> {
+  auto sparse = [](const Message& values, const Message& indices,
+                   std::vector<int64_t> dims) -> Result<Tensor> {
     Message m = model(graph({.sparse_initializers = {[&] {
-      Message s = Message().add(1, values).add(2, indices);
-      for (int64_t d : dims) s.varint(3, static_cast<uint64_t>(d));
-      return s;
-    }()}}));
+                               Message s = Message().add(1, values).add(2, indices);
+                               for (int64_t d : dims) s.varint(3, static_cast<uint64_t>(d));
+                               return s;
+                             }()}}));
     auto file = m.file();
     GE_TRY(auto proto, parse_model(file->bytes()));
     return TensorReader(file, ExternalData()).read(proto.graph.sparse_initializers.at(0));
@@ -195,15 +205,19 @@ TEST(ReadSparse, BecomesDense) {
   EXPECT_FALSE(sparse(values, raw_tensor("", 7, {2}, raw<int64_t>({-1, 5})), {2, 3}).ok());
   EXPECT_FALSE(sparse(values, raw_tensor("", 7, {2, 2}, raw<int64_t>({0, 1, 0, 3})), {2, 3}).ok());
   EXPECT_FALSE(sparse(values, raw_tensor("", 7, {1}, raw<int64_t>({1})), {2, 3}).ok());
-  EXPECT_EQ(sparse(values, raw_tensor("", 7, {2}, raw<int64_t>({1, 5})), {int64_t{1} << 40}).error().code,
-            code::kTooLarge);
+  EXPECT_EQ(
+      sparse(values, raw_tensor("", 7, {2}, raw<int64_t>({1, 5})), {int64_t{1} << 40}).error().code,
+      code::kTooLarge);
 }
 
 TEST(Sha1, PublishedVectors) {
-  auto sha = [](std::string_view s) { return sha1_hex(std::as_bytes(std::span(s.data(), s.size()))); };
+  auto sha = [](std::string_view s) {
+    return sha1_hex(std::as_bytes(std::span(s.data(), s.size())));
+  };
   EXPECT_EQ(sha(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
   EXPECT_EQ(sha("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
-  EXPECT_EQ(sha("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"), "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+  EXPECT_EQ(sha("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
   EXPECT_EQ(sha(std::string(1000000, 'a')), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
 }
 

@@ -157,6 +157,10 @@ class Generator {
     int64_t k = random_.chance(50) ? 3 : 1, stride = random_.chance(75) ? 1 : 2, pad = k == 3 && (h < 3 || w < 3 || random_.chance(70)) ? 1 : 0;
     bool depthwise = random_.chance(25), same = random_.chance(40);
     int64_t m = depthwise || same ? c : random_.pick<int64_t>({4, 8, 16});
+    if (k == 3 && random_.chance(35)) {
+      x = op("Pad", {x, ints({0, 0, 1, 0, 0, 0, 0, 1})});
+      h += 1, w += 1;
+    }
     ir::Attrs attrs = {{"kernel_shape", std::vector<int64_t>{k, k}}, {"strides", std::vector<int64_t>{stride, stride}}, {"pads", std::vector<int64_t>{pad, pad, pad, pad}}, {"group", depthwise ? c : int64_t(1)}};
     std::vector<ValueId> ins = {x, weight({m, depthwise ? 1 : c, k, k}, 0.3)};
     if (random_.chance(60)) ins.push_back(weight({m}));
@@ -200,6 +204,12 @@ class Generator {
     if (!x || known(x, dims(x).size() - 1) < 2) return;
     int64_t n = known(x, dims(x).size() - 1);
     ValueId axes = ints({-1}), scale = weight({n}), shift = weight({n});
+    if (random_.chance(25)) {
+      ValueId sq = random_.chance(50) ? op("Pow", {x, number(2)}) : op("Mul", {x, x});
+      ValueId s = op("Sqrt", {op("Add", {op("ReduceMean", {sq, axes}), number(1e-2f)})});
+      keep(op("Mul", {random_.chance(50) ? op("Div", {x, s}) : op("Mul", {x, op("Reciprocal", {s})}), scale}));
+      return;
+    }
     if (random_.chance(30)) {
       keep(op("LayerNormalization", {x, scale, shift}, {{"axis", int64_t(-1)}, {"epsilon", 1e-2}}));
       return;

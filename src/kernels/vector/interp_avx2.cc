@@ -10,7 +10,9 @@ namespace ge::kernels::vector {
 GE_TARGET_AVX2_BEGIN
 namespace avx2 {
 #define GE_SIMD_NS avx2
+#ifndef GE_WIDE_VECTORS
 #define GE_WIDE_VECTORS 8
+#endif
 #include "kernels/vector/interp-inl.h"
 }  // namespace avx2
 GE_TARGET_END

@@ -10,7 +10,9 @@ namespace ge::kernels::vector {
 GE_TARGET_AVX512_BEGIN
 namespace avx512 {
 #define GE_SIMD_NS avx512
+#ifndef GE_WIDE_VECTORS
 #define GE_WIDE_VECTORS 8
+#endif
 #include "kernels/vector/interp-inl.h"
 }  // namespace avx512
 GE_TARGET_END

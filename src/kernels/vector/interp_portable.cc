@@ -8,7 +8,9 @@ namespace ge::kernels::vector {
 
 namespace portable {
 #define GE_SIMD_NS portable
+#ifndef GE_WIDE_VECTORS
 #define GE_WIDE_VECTORS 8
+#endif
 #include "kernels/vector/interp-inl.h"
 }  // namespace portable
 

@@ -33,7 +33,10 @@ class Finder {
     found.nodes.push_back(softmax_);
     if (!scores(n.inputs[0])) return false;
     miss.matched = 2;
-    return product() && shapes();
+    if (!product() || !shapes()) return false;
+    found.q = unscaled(found.q);
+    found.kt = unscaled(found.kt);
+    return true;
   }
 
  private:
@@ -113,6 +116,22 @@ class Finder {
     found.nodes.push_back(id);
     miss.matched = 3;
     return true;
+  }
+
+  // Some exporters scale q and k before the product: Mul or Div by one number goes into the scale.
+  ValueId unscaled(ValueId v) {
+    NodeId id = g_.value(v).producer;
+    if (!id || g_.reader_count(v) != 1) return v;
+    auto& n = g_.node(id);
+    if (n.op != "Mul" && n.op != "Div") return v;
+    auto right = scalar_constant(g_, n.inputs[1]);
+    auto left = n.op == "Mul" ? scalar_constant(g_, n.inputs[0]) : std::nullopt;
+    if (!right && !left) return v;
+    ValueId x = n.inputs[right ? 0 : 1];
+    if (g_.value(x).type.dims != g_.value(v).type.dims) return v;
+    found.scale *= n.op == "Div" ? 1 / *right : right ? *right : *left;
+    found.nodes.insert(found.nodes.begin(), id);
+    return x;
   }
 
   bool shapes() {
