@@ -1,6 +1,6 @@
-// Speed of cube.conv and cube.depthwise on one thread, as a share of the FMA peak measured in the same run
-// (depthwise: GB/s of input, output and weights). Not built by default; compile it with the sources of base,
-// tensor and kernels. Arguments: a substring of the layers wanted, or nothing.
+// Speed of cube.conv and cube.depthwise on one thread, as a share of the FMA peak measured in the
+// same run (depthwise: GB/s of input, output and weights). Not built by default; compile it with
+// the sources of base, tensor and kernels. Arguments: a substring of the layers wanted, or nothing.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -130,31 +130,37 @@ float* buffer(int64_t n) {
 }
 
 View view(float* p, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
-  return {reinterpret_cast<std::byte*>(p), DType::f32, static_cast<int32_t>(dims.size()), dims.data(), strides.data()};
+  return {reinterpret_cast<std::byte*>(p), DType::f32, static_cast<int32_t>(dims.size()),
+          dims.data(), strides.data()};
 }
 
 void bench(const Layer& l, double peak) {
   bool depthwise = l.groups == l.c && l.groups > 1, line = l.height == 1;
   int64_t kh = line ? 1 : l.k, ph = kh / 2, pw = l.k / 2;
-  int64_t oh = (l.height + 2 * ph - kh) / (line ? 1 : l.stride) + 1, ow = (l.width + 2 * pw - l.k) / l.stride + 1;
-  std::vector<int64_t> xd = {1, l.c, l.height, l.width}, yd = {1, l.m, oh, ow}, wd = {l.m, l.c / l.groups, kh, l.k};
-  std::vector<int64_t> xs = l.planar
-                                ? std::vector<int64_t>{l.c * l.height * l.width, l.height * l.width, l.width, 1}
-                                : std::vector<int64_t>{l.c * l.height * l.width, 1, l.width * l.c, l.c};
+  int64_t oh = (l.height + 2 * ph - kh) / (line ? 1 : l.stride) + 1,
+          ow = (l.width + 2 * pw - l.k) / l.stride + 1;
+  std::vector<int64_t> xd = {1, l.c, l.height, l.width}, yd = {1, l.m, oh, ow},
+                       wd = {l.m, l.c / l.groups, kh, l.k};
+  std::vector<int64_t> xs =
+      l.planar ? std::vector<int64_t>{l.c * l.height * l.width, l.height * l.width, l.width, 1}
+               : std::vector<int64_t>{l.c * l.height * l.width, 1, l.width * l.c, l.c};
   std::vector<int64_t> ys = {l.m * oh * ow, 1, ow * l.m, l.m};
   std::vector<int64_t> ws = {l.c / l.groups * kh * l.k, kh * l.k, l.k, 1};
   int64_t x_count = l.c * l.height * l.width, y_count = l.m * oh * ow, w_count = l.m * ws[0];
   float *x = buffer(x_count), *y = buffer(y_count), *w = buffer(w_count), *b = buffer(l.m);
   View wv = view(w, wd, ws);
-  int64_t packed = depthwise ? cube::packed_depthwise_floats(wv) : cube::packed_conv_floats(wv, l.groups);
+  int64_t packed =
+      depthwise ? cube::packed_depthwise_floats(wv) : cube::packed_conv_floats(wv, l.groups);
   float* p = buffer(packed);
   if (depthwise)
     cube::pack_depthwise_weights(wv, p);
   else
     cube::pack_conv_weights(wv, l.groups, p);
   std::vector<int64_t> pd = {packed}, one = {1}, bd = {l.m};
-  std::vector<View> in = {view(x, xd, xs), view(p, pd, one), view(b, bd, one)}, out = {view(y, yd, ys)};
-  std::vector<int64_t> ints = {2, l.groups, kh, l.k, line ? 1 : l.stride, l.stride, 1, 1, ph, pw, 1};
+  std::vector<View> in = {view(x, xd, xs), view(p, pd, one), view(b, bd, one)},
+                    out = {view(y, yd, ys)};
+  std::vector<int64_t> ints = {2, l.groups, kh, l.k, line ? 1 : l.stride, l.stride, 1,
+                               1, ph,       pw, 1};
   Call call{in, out, ints, {}, {}};
   const Kernel* kernel = find(depthwise ? "cube.depthwise" : "cube.conv");
   auto work = kernel->prepare(call);
@@ -174,10 +180,12 @@ void bench(const Layer& l, double peak) {
   double gf = flops / best * 1e-9;
   if (depthwise)
     std::printf("%-24s %8.1f us %7.1f GF/s %6.1f GB/s  chunks %ld\n", l.what, best * 1e6, gf,
-                static_cast<double>(x_count + y_count + packed) * 4 / best * 1e-9, static_cast<long>(work->chunks));
+                static_cast<double>(x_count + y_count + packed) * 4 / best * 1e-9,
+                static_cast<long>(work->chunks));
   else
-    std::printf("%-24s %8.1f us %7.1f GF/s %5.1f %% of peak  chunks %ld scratch %ld\n", l.what, best * 1e6, gf,
-                100 * gf / peak, static_cast<long>(work->chunks), static_cast<long>(work->scratch));
+    std::printf("%-24s %8.1f us %7.1f GF/s %5.1f %% of peak  chunks %ld scratch %ld\n", l.what,
+                best * 1e6, gf, 100 * gf / peak, static_cast<long>(work->chunks),
+                static_cast<long>(work->scratch));
   for (float* q : {x, y, w, b, p, reinterpret_cast<float*>(call.scratch)}) std::free(q);
 }
 

@@ -272,6 +272,6 @@ NB_MODULE(_ge, m) {
       nb::gil_scoped_acquire acquire;
       (*held)(static_cast<int>(l), line);
     }, static_cast<ge::LogLevel>(level));
-  });
+  }, nb::arg("sink").none(), nb::arg("level"));
   m.def("rules", [] { return ge::rule_names(); });
 }

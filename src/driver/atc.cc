@@ -2,32 +2,37 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
 #include <map>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/file.h"
+#include "driver/atc_options.h"
+#include "driver/atc_report.h"
 #include "driver/compile.h"
 #include "om/writer.h"
+#include "runtime/model.h"
 
 namespace ge {
 namespace {
 
-constexpr const char* kHelp = R"(usage: atc --model=FILE.onnx --framework=5 --output=PREFIX --soc_version=NAME [options]
-  --model          the ONNX model
-  --framework      5 (ONNX)
-  --output         path of the result; .om is appended
-  --soc_version    any name; the result runs on this CPU and others
-  --input_shape    "name:1,3,224,224;name2:2~10,-1": fixed sizes, ranges, -1 for any
-  --log            debug, info, warning, error or null
-and the compiler's own:
-)";
-
 struct Arguments {
-  std::map<std::string, std::string> atc;
+  std::map<std::string, std::string> own;
   std::vector<std::pair<std::string, std::string>> options;
+  std::vector<std::string> warnings;
 };
 
-const std::vector<std::string> kAtcNames = {"model", "framework", "output", "soc_version", "log", "help", "mode"};
+std::string help_text() {
+  std::string t = "usage: atc --model=FILE.onnx --framework=5 --output=PREFIX --soc_version=NAME [--OPTION=VALUE ...]\n";
+  for (auto& o : atc_options())
+    if (o.kind != AtcKind::nothing) t += format("  --{:<27} {}{}\n", o.name, o.kind == AtcKind::later ? "(accepted) " : "", o.answer);
+  t += "  accepted and ignored:";
+  for (auto& o : atc_options())
+    if (o.kind == AtcKind::nothing) t += format(" --{}", o.name);
+  return t + "\n";
+}
 
 Result<Arguments> read(const std::vector<std::string>& arguments) {
   Arguments a;
@@ -40,17 +45,21 @@ Result<Arguments> read(const std::vector<std::string>& arguments) {
     std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2), value;
     if (equals != std::string::npos) value = word.substr(equals + 1);
     else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) value = arguments[++i];
-    auto compiler = option_names();
-    bool is_atc = std::find(kAtcNames.begin(), kAtcNames.end(), name) != kAtcNames.end();
-    bool is_compiler = std::find(compiler.begin(), compiler.end(), name) != compiler.end();
-    if (!is_atc && !is_compiler) {
-      compiler.insert(compiler.end(), kAtcNames.begin(), kAtcNames.end());
-      std::string near = nearest(name, compiler);
+    auto* option = find_atc_option(name);
+    if (!option) {
+      std::vector<std::string> known;
+      for (auto& o : atc_options()) known.emplace_back(o.name);
+      std::string near = nearest(name, known);
       return error(code::kInvalidValue, format("Option --{} is not known.", name), "", near.empty() ? "see atc --help" : format("did you mean --{}?", near));
     }
-    if (is_atc) a.atc[name] = value;
-    else a.options.emplace_back(name, value);
+    switch (option->kind) {
+      case AtcKind::own: a.own[name] = value; break;
+      case AtcKind::compiler: a.options.emplace_back(name, value); break;
+      default: a.warnings.push_back(format("--{}: {}", name, option->answer));
+    }
   }
+  // What switches single rules beats the file, wherever it stands.
+  std::stable_partition(a.options.begin(), a.options.end(), [](auto& o) { return o.first != "optimization_switch"; });
   return a;
 }
 
@@ -64,35 +73,121 @@ std::string command_without_paths(const std::vector<std::string>& arguments) {
   return join(words, " ");
 }
 
+std::string get(const Arguments& a, const char* name) {
+  auto it = a.own.find(name);
+  return it == a.own.end() ? std::string() : it->second;
+}
+
+Error invalid(const char* name, const std::string& value, std::string reason, std::string fix = "") {
+  return error(code::kInvalidValue, format("Value {} for parameter --{} is invalid. Reason: {}.", value, name, reason), "", std::move(fix));
+}
+
+// ASCEND_WORK_PATH, or the current folder.
+std::string work_path(const std::string& file) {
+  const char* w = std::getenv("ASCEND_WORK_PATH");
+  return w && *w ? std::string(w) + "/" + file : file;
+}
+
+std::string check_report_path(const Arguments& a) {
+  std::string given = get(a, "check_report");
+  return given.empty() ? work_path("check_result.json") : given;
+}
+
+Status require(const Arguments& a, std::initializer_list<const char*> names) {
+  for (const char* n : names)
+    if (get(a, n).empty()) return invalid(n, "", "it is required and missing", format("add --{}=...", n));
+  if (a.own.count("framework") && get(a, "framework") != "5")
+    return invalid("framework", get(a, "framework"), "GE reads ONNX models (5); 0 is Caffe, 1 MindSpore, 3 TensorFlow", "export the model to ONNX and use --framework=5");
+  return ok();
+}
+
+std::string warnings_of(const passes::Trace& trace) {
+  static const std::map<std::string, std::string> kTitles = {{"matmul_bias", "MatMul+Add"}, {"matmul_residual", "MatMul+Add"}, {"conv_bn", "Conv+BN"}, {"conv_bias", "Conv+Add"},
+                                                             {"conv_scale", "Conv+Mul"}, {"conv_activation", "Conv+Activation"}, {"conv_residual", "Conv+Add"}, {"conv_pad", "Pad+Conv"},
+                                                             {"matmul_activation", "MatMul+Activation"}, {"matmul_scale", "MatMul+Mul"}, {"attention", "MatMul+Softmax+MatMul"},
+                                                             {"layer_norm", "LayerNorm"}, {"gelu", "Gelu"}, {"rms_norm", "RMSNorm"}};
+  std::string out;
+  for (auto& m : trace.near_misses()) {
+    auto title = kTitles.find(m.rule);
+    if (title == kTitles.end()) continue;
+    out += format("[GE] WARN: Fusion pattern {} not matched\n[GE] WARN:   rule {} at node {}: {}", title->second, m.rule, m.anchor, m.why);
+    if (!m.blocker.empty()) out += format(" (in the way: {})", m.blocker);
+    if (!m.help.empty()) out += format("; {}", m.help);
+    out += "\n";
+  }
+  return out;
+}
+
 Status build(const Arguments& a, const std::vector<std::string>& arguments, std::string& out) {
-  auto get = [&](const char* name) {
-    auto it = a.atc.find(name);
-    return it == a.atc.end() ? std::string() : it->second;
-  };
-  for (const char* needed : {"model", "framework", "output", "soc_version"})
-    if (get(needed).empty())
-      return error(code::kInvalidValue, format("Value  for parameter --{} is invalid. Reason: it is required and missing.", needed), "", format("add --{}=...", needed));
-  if (get("framework") != "5")
-    return error(code::kInvalidValue, format("Value {} for parameter --framework is invalid. Reason: GE reads ONNX models.", get("framework")),
-                 "0 is Caffe, 1 MindSpore, 3 TensorFlow", "export the model to ONNX and use --framework=5");
-  if (!get("mode").empty() && get("mode") != "0")
-    return error(code::kInvalidValue, format("Value {} for parameter --mode is invalid. Reason: only mode 0 (build) is there.", get("mode")));
+  GE_RETURN_IF_ERROR(require(a, {"model", "framework", "output", "soc_version"}));
   Options o;
   for (auto& [name, value] : a.options) GE_RETURN_IF_ERROR(set_option(o, name, value));
   o.command = command_without_paths(arguments);
-  GE_TRY(Compiled c, compile_file(get("model"), o));
-  std::string path = get("output");
+  auto c = compile_file(get(a, "model"), o);
+  if (!c.ok()) {
+    Error e = std::move(c).take_error();
+    // The parser's findings, as ATC leaves them.
+    if (e.code == code::kUnsupportedOp) {
+      auto written = write_check_report(get(a, "model"), check_report_path(a));
+      if (written.ok()) e.fix += format("; {} lists every operator", check_report_path(a));
+    }
+    return e;
+  }
+  std::string path = get(a, "output");
   if (!path.ends_with(".om")) path += ".om";
-  GE_RETURN_IF_ERROR(om::write(c.package, path));
-  out += format("[GE] Planning completed, fusion {} operators\n[GE] Graph compile completed in {:.2f}s\n", [&] {
-    size_t n = 0;
-    for (auto& f : c.trace.all_fused()) n += f.origins.size();
-    return n;
-  }(), c.milliseconds / 1000);
-  for (auto& m : c.trace.near_misses())
-    if (m.rule != "vector_region" && m.rule != "cube_epilogue")
-      out += format("[GE] WARN: Fusion pattern {} not matched: at {}, {}{}\n", m.rule, m.anchor, m.why, m.help.empty() ? "" : "; " + m.help);
+  GE_RETURN_IF_ERROR(om::write(c->package, path));
+  size_t operators = 0;
+  for (auto& f : c->trace.all_fused()) operators += f.origins.size();
+  out += "[GE] Graph build started...\n";
+  out += o.reuse_memory ? "[GE] Memory reuse enabled, planning...\n" : "[GE] Memory reuse disabled\n";
+  if (c->from_cache) out += "[GE] Compiled before: taken from the cache\n";
+  else out += format("[GE] Planning completed, fusion {} operators\n", operators);
+  out += format("[GE] Graph compile completed in {:.2f}s\n", c->milliseconds / 1000);
+  out += warnings_of(c->trace);
+  if (o.export_compile_stat) {
+    Status s = write_compile_stat(c->package, work_path("fusion_result.json"));
+    if (!s.ok()) out += format("[GE] WARN: {}\n", s.error().message);
+  }
+  if (get(a, "display_model_info") == "1") out += display_model_info(c->package, static_cast<int64_t>(om::head_bytes(c->package).size() + c->package.weights.size()));
   return ok();
+}
+
+Status check_only(const Arguments& a, std::string& out) {
+  GE_RETURN_IF_ERROR(require(a, {"model", "framework"}));
+  std::string path = check_report_path(a);
+  GE_TRY(bool pass, write_check_report(get(a, "model"), path));
+  out += format("[GE] check report: {}\n", path);
+  if (!pass) return error(code::kUnsupportedOp, "Some operators of the model are not supported.", "", format("see {}", path));
+  return ok();
+}
+
+Status to_json(const Arguments& a) {
+  GE_RETURN_IF_ERROR(require(a, {"json"}));
+  if (!get(a, "om").empty() && get(a, "om").ends_with(".om")) {
+    GE_TRY(auto m, runtime::Model::open(get(a, "om")));
+    return write_file(get(a, "json"), om_json(m->package()));
+  }
+  std::string model = get(a, "om").empty() ? get(a, "model") : get(a, "om");
+  if (model.empty()) return invalid("om", "", "an .om file or a model is required", "add --om=... or --model=...");
+  GE_TRY(auto text, onnx_json(model, get(a, "dump_mode") == "1"));
+  return write_file(get(a, "json"), text);
+}
+
+Status show_info(const Arguments& a, std::string& out) {
+  GE_RETURN_IF_ERROR(require(a, {"om"}));
+  GE_TRY(auto file, MappedFile::open(get(a, "om")));
+  GE_TRY(auto m, runtime::Model::open(get(a, "om")));
+  out += display_model_info(m->package(), static_cast<int64_t>(file->bytes().size()));
+  return ok();
+}
+
+Status run_mode(const Arguments& a, const std::vector<std::string>& arguments, std::string& out) {
+  std::string mode = get(a, "mode");
+  if (mode.empty() || mode == "0") return build(a, arguments, out);
+  if (mode == "1") return to_json(a);
+  if (mode == "3") return check_only(a, out);
+  if (mode == "6") return show_info(a, out);
+  return invalid("mode", mode, "it must be 0, 1, 3 or 6");
 }
 
 }  // namespace
@@ -100,19 +195,20 @@ Status build(const Arguments& a, const std::vector<std::string>& arguments, std:
 AtcOutcome atc(const std::vector<std::string>& arguments) {
   AtcOutcome r;
   auto a = read(arguments);
-  if (a.ok() && a->atc.count("help")) {
-    r.out = kHelp;
-    for (auto& n : option_names()) r.out += "  --" + n + "\n";
+  if (a.ok() && a->own.count("help")) {
+    r.out = help_text();
     return r;
   }
   r.out = "ATC start working now, please wait for a moment.\n";
-  if (a.ok() && a->atc.count("log")) {
+  if (a.ok() && a->own.count("log")) {
     static const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning}, {"error", LogLevel::error}, {"null", LogLevel::none}};
-    auto it = kLevels.find(a->atc["log"]);
-    if (it == kLevels.end()) a = error(code::kInvalidValue, format("Value {} for parameter --log is invalid. Reason: it must be debug, info, warning, error or null.", a->atc["log"]));
+    auto it = kLevels.find(a->own["log"]);
+    if (it == kLevels.end()) a = error(code::kInvalidValue, format("Value {} for parameter --log is invalid. Reason: it must be debug, info, warning, error or null.", a->own["log"]));
     else set_log_sink([](LogLevel, const std::string& line) { std::fprintf(stderr, "[GE] %s\n", line.c_str()); }, it->second);
   }
-  Status s = a.ok() ? build(*a, arguments, r.out) : Status(std::move(a).take_error());
+  std::vector<std::string> warnings = a.ok() ? a->warnings : std::vector<std::string>();
+  Status s = a.ok() ? run_mode(*a, arguments, r.out) : Status(std::move(a).take_error());
+  for (auto& w : warnings) r.out += format("[GE] WARN: {}\n", w);
   if (s.ok()) {
     r.out += "ATC run success, welcome to the next use.\n";
     return r;

@@ -4,11 +4,16 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "driver/cache.h"
+#include "driver/model_edits.h"
 #include "driver/shapes.h"
+#include "driver/verify.h"
 #include "import/onnx.h"
+#include "ir/print.h"
 #include "lower/lower.h"
 #include "passes/fusion.h"
 #include "passes/pass.h"
@@ -58,12 +63,34 @@ Status plan_memory(om::Package& package, const Options& o, Json& r) {
   return ok();
 }
 
-Result<Compiled> run_passes(ir::Graph graph, const Options& o) {
+// The model as options want it, before any pass.
+Status edit(ir::Graph& g, const Options& o) {
+  GE_RETURN_IF_ERROR(set_input_shapes(g, o.input_shape));
+  GE_RETURN_IF_ERROR(cut_outputs(g, o.out_nodes));
+  set_input_format(g, o.input_format);
+  if (!o.output_type.empty()) {
+    GE_RETURN_IF_ERROR(passes::infer(g));
+    GE_RETURN_IF_ERROR(set_output_types(g, o.output_type));
+  }
+  set_order(g, o.topo_sorting_mode);
+  return ok();
+}
+
+Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions& off = {}) {
   Compiled c;
   c.graph = std::move(graph);
-  GE_RETURN_IF_ERROR(set_input_shapes(c.graph, o.input_shape));
   passes::PassOptions p;
   p.disabled = o.disabled;
+  p.disabled.insert(off.rules.begin(), off.rules.end());
+  p.disabled_at = off.places;
+  p.scope = o.scope;
+  p.attention = {o.head_num, o.attention_scale};
+  int dumped = 0;
+  if (!o.debug_dir.empty())
+    p.dump = [&](const ir::Graph& g, const std::string& pass) {
+      Status s = write_file(format("{}/ge_{:02}_{}.ir", o.debug_dir, dumped++, pass), ir::print(g));
+      if (!s.ok()) log(LogLevel::warning, s.error().text());
+    };
   p.fusion = o.fusion;
   p.verify = o.verify_ir;
   if (!o.fusion) p.disabled.insert("vector_regions");
@@ -78,7 +105,7 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o) {
   return c;
 }
 
-Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash) {
+Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, const std::vector<RuleVerdict>& verdicts) {
   lower::LowerOptions lo{o.reuse_memory, o.reference};
   lower::LowerReport lowered;
   GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
@@ -88,42 +115,100 @@ Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash) {
   model.command = o.command;
   model.source_hash = std::move(source_hash);
   Json r = report(c.graph, c.trace, lowered);
+  for (auto& v : verdicts) r["verified"].push_back({{"rule", v.rule}, {"eps", v.eps}, {"difference", v.difference}, {"off_at", v.off_at}});
+  if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, r));
   c.package.notes = r.dump();
   return c;
 }
 
+// Rules whose eps is given, or every rule that fired with --verify, are checked by running the model.
+Result<std::vector<RuleVerdict>> check_rules(const ir::Graph& graph, const Compiled& c, const Options& o, Exclusions& off) {
+  auto eps = o.eps;
+  if (o.verify)
+    for (auto& f : c.trace.all_fused()) eps.emplace(f.rule, 1e-4);
+  if (eps.empty()) return std::vector<RuleVerdict>();
+  return verify_rules(eps, c.trace.all_fused(), [&](const Exclusions& x) -> Result<om::Package> {
+    GE_TRY(Compiled one, run_passes(graph, o, x));
+    lower::LowerReport ignored;
+    return lower::lower(one.graph, {o.reuse_memory, o.reference}, ignored);
+  }, off);
+}
+
+// Everything in the options that the result depends on, as text.
+std::string options_text(const Options& o) {
+  std::string t = format("{} {} {} {} {} {} {} {} {}", o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
+  t += " name " + o.name + " backend " + o.op_backend;
+  for (auto& [k, v] : o.input_shape) t += " shape " + k + ":" + join(v, ",");
+  for (auto& d : o.disabled) t += " off " + d;
+  for (auto& d : o.scope) t += " scope " + d;
+  for (auto& [k, v] : o.eps) t += format(" eps {}={}", k, v);
+  for (auto h : o.head_num) t += format(" heads {}", h);
+  if (o.attention_scale) t += format(" scale {}", *o.attention_scale);
+  return t + " out " + join(o.out_nodes, ";") + " type " + join(o.output_type, ";");
+}
+
+Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string source_hash) {
+  GE_RETURN_IF_ERROR(edit(graph, o));
+  bool cached = o.cache_mode != "disable";
+  std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source_hash, options_text(o)) : "";
+  if (o.cache_mode == "enable")
+    if (auto hit = cache_find(folder, key)) {
+      Compiled c;
+      c.package = *std::move(hit);
+      c.from_cache = true;
+      return c;
+    }
+  bool check = o.verify || !o.eps.empty();
+  ir::Graph kept = check ? graph : ir::Graph();
+  GE_TRY(Compiled c, run_passes(std::move(graph), o));
+  Exclusions off;
+  std::vector<RuleVerdict> verdicts;
+  if (check) {
+    GE_TRY(verdicts, check_rules(kept, c, o, off));
+    if (!off.rules.empty() || !off.places.empty()) {
+      GE_TRY(c, run_passes(std::move(kept), o, off));
+    }
+  }
+  GE_TRY(Compiled done, finish(std::move(c), o, std::move(source_hash), verdicts));
+  if (cached) {
+    Status s = cache_put(folder, key, done.package);
+    if (!s.ok()) log(LogLevel::warning, s.error().text());  // the result is there all the same
+  }
+  return done;
+}
+
 Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, std::string source_hash, std::chrono::steady_clock::time_point start) {
   if (!graph.ok()) return std::move(graph).take_error();
-  GE_TRY(Compiled c, run_passes(*std::move(graph), o));
-  GE_TRY(Compiled done, finish(std::move(c), o, std::move(source_hash)));
+  GE_TRY(Compiled done, compile_imported(*std::move(graph), o, std::move(source_hash)));
   done.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return done;
 }
+
+// 128 bits of xxHash64: names the source; not a defence against forgery.
+std::string hash_of(std::span<const std::byte> bytes) { return format("{:016x}{:016x}", hash64(bytes, 0), hash64(bytes, 1)); }
 
 }  // namespace
 
 Result<Compiled> compile_file(const std::string& path, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   GE_TRY(auto file, MappedFile::open(path));
-  Sha256 sha;
-  sha.update(file->bytes());
-  return timed(import_onnx_file(path), options, sha.hex(), start);
+  return timed(import_onnx_file(path), options, hash_of(file->bytes()), start);
 }
 
 Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& options) {
   auto start = std::chrono::steady_clock::now();
-  auto file = MappedFile::from_bytes(bytes);
-  Sha256 sha;
-  sha.update(bytes);
-  return timed(import_onnx(file, ""), options, sha.hex(), start);
+  return timed(import_onnx(MappedFile::from_bytes(bytes), ""), options, hash_of(bytes), start);
 }
 
 Result<Compiled> compile_graph(ir::Graph graph, const Options& options) {
   return timed(std::move(graph), options, "", std::chrono::steady_clock::now());
 }
 
-Result<Compiled> optimize_graph(ir::Graph graph, const Options& options) { return run_passes(std::move(graph), options); }
+Result<Compiled> optimize_graph(ir::Graph graph, const Options& options) {
+  GE_RETURN_IF_ERROR(edit(graph, options));
+  return run_passes(std::move(graph), options);
+}
 
 std::vector<std::string> rule_names() {
   std::vector<std::string> out;

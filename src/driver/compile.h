@@ -17,6 +17,7 @@ struct Compiled {
   ir::Graph graph;                 // as it was lowered, for dumps
   passes::Trace trace;
   double milliseconds = 0;
+  bool from_cache = false;         // then graph and trace are empty; the package's notes say it all
 };
 
 // An ONNX file by path, or in memory (external data are then refused).

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
 #include "base/text.h"
 #include "driver/compile.h"
+#include "driver/fusion_switch.h"
 
 namespace ge {
 namespace {
@@ -30,6 +35,28 @@ Status set_number(T& to, const std::string& name, const std::string& value, int6
   return ok();
 }
 
+Status set_file(Options& o, const std::string& name, const std::string& path, Status (*read)(Options&, const std::string&)) {
+  GE_TRY(auto file, MappedFile::open(path));
+  std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  return read(o, text).context(format("--{} {}", name, path));
+}
+
+Status set_choice(std::string& to, const std::string& name, const std::string& value, const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) == choices.end())
+    return invalid(name, value, "it must be one of " + join(choices, ", "));
+  to = value;
+  return ok();
+}
+
+std::vector<std::string> list_of(const std::string& value, char separator) {
+  std::vector<std::string> out;
+  for (auto& part : split(value, separator))
+    if (!trim(part).empty()) out.emplace_back(trim(part));
+  return out;
+}
+
+Status set_raw(Options& o, const std::string& name, const std::string& value);
+
 Status set_disabled(Options& o, const std::string& name, const std::string& value) {
   auto known = rule_names();
   for (auto& part : split(value, ',')) {
@@ -39,11 +66,12 @@ Status set_disabled(Options& o, const std::string& name, const std::string& valu
       o.fusion = false;
       continue;
     }
-    if (std::find(known.begin(), known.end(), rule) == known.end()) {
+    auto rules = rules_of(rule);
+    if (!rules.ok()) {
       std::string near = nearest(rule, known);
       return invalid(name, rule, "there is no such fusion rule; there are all, " + join(known, ", "), near.empty() ? "" : "did you mean " + near + "?");
     }
-    o.disabled.insert(rule);
+    o.disabled.insert(rules->begin(), rules->end());
   }
   return ok();
 }
@@ -67,9 +95,104 @@ const Entry kOptions[] = {
        o.name = v;
        return ok();
      }},
+    {"fusion_switch_file", [](Options& o, const std::string& n, const std::string& v) { return set_file(o, n, v, read_fusion_switch); }},
+    {"graph_options", [](Options& o, const std::string& n, const std::string& v) { return set_file(o, n, v, read_graph_options); }},
+    {"optimization_switch", [](Options& o, const std::string&, const std::string& v) { return read_optimization_switch(o, v); }},
+    {"enable_op_scope_list", [](Options& o, const std::string&, const std::string& v) -> Status {
+       for (auto& op : list_of(v, ',')) o.scope.insert(op);
+       return ok();
+     }},
+    {"verify", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.verify, n, v); }},
+    {"out_nodes", [](Options& o, const std::string&, const std::string& v) -> Status {
+       o.out_nodes = list_of(v, ';');
+       return ok();
+     }},
+    {"output_type", [](Options& o, const std::string&, const std::string& v) -> Status {
+       o.output_type = list_of(v, ';');
+       return ok();
+     }},
+    {"input_format", [](Options& o, const std::string& n, const std::string& v) { return set_choice(o.input_format, n, v, {"NCHW", "NHWC", "NCDHW", "ND"}); }},
+    {"topo_sorting_mode", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.topo_sorting_mode, n, v, 0, 3); }},
+    {"oo_level", [](Options& o, const std::string& n, const std::string& v) -> Status {
+       std::string level;
+       GE_RETURN_IF_ERROR(set_choice(level, n, v, {"O1", "O3"}));
+       if (level == "O1") o.fusion = false;
+       return ok();
+     }},
+    {"oo_constant_folding", [](Options& o, const std::string& n, const std::string& v) -> Status {
+       bool on = true;
+       GE_RETURN_IF_ERROR(set_bool(on, n, v));
+       if (!on) o.disabled.insert({"fold", "fold_fused"});
+       return ok();
+     }},
+    {"oo_dead_code_elimination", [](Options& o, const std::string& n, const std::string& v) -> Status {
+       bool on = true;
+       GE_RETURN_IF_ERROR(set_bool(on, n, v));
+       if (!on) o.disabled.insert({"dce", "dce_last"});
+       return ok();
+     }},
+    {"op_backend", [](Options& o, const std::string&, const std::string& v) -> Status {
+       o.op_backend = v;
+       return ok();
+     }},
+    {"export_compile_stat", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.export_compile_stat, n, v, 0, 2); }},
+    {"debug_dir", [](Options& o, const std::string&, const std::string& v) -> Status {
+       o.debug_dir = v;
+       return ok();
+     }},
+    {"deterministic", [](Options&, const std::string& n, const std::string& v) {
+       bool on = true;  // results are the same bits in any case
+       return set_bool(on, n, v);
+     }},
+    {"op_compiler_cache_mode", [](Options& o, const std::string& n, const std::string& v) { return set_choice(o.cache_mode, n, v, {"enable", "force", "disable"}); }},
+    {"op_compiler_cache_dir", [](Options& o, const std::string&, const std::string& v) -> Status {
+       o.cache_dir = v;
+       return ok();
+     }},
+    {"raw_ge_options", set_raw},
     {"reference", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reference, n, v); }},
     {"verify_ir", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.verify_ir, n, v); }},
 };
+
+// Keys of real GE, and the option of ours that each is.
+const std::map<std::string, std::string>& raw_names() {
+  static const std::map<std::string, std::string> names = {
+      {"ge.exec.disableReuseMemory", "disable_reuse_memory"}, {"ge.fusionSwitchFile", "fusion_switch_file"},
+      {"ge.optimizationSwitch", "optimization_switch"}, {"ge.oo.level", "oo_level"}, {"ge.oo.constantFolding", "oo_constant_folding"},
+      {"ge.oo.deadCodeElimination", "oo_dead_code_elimination"}, {"ge.topoSortingMode", "topo_sorting_mode"},
+      {"ge.exportCompileStat", "export_compile_stat"}, {"ge.inputShape", "input_shape"}, {"ge.deterministic", "deterministic"},
+      {"ge.debugDir", "debug_dir"}, {"ge.op_compiler_cache_mode", "op_compiler_cache_mode"}, {"ge.op_compiler_cache_dir", "op_compiler_cache_dir"}};
+  return names;
+}
+
+// {"compile options": {"global": {}, "session": {}, "graph": {}}}, as text or in a file; graph beats
+// session beats global.
+Status set_raw(Options& o, const std::string& name, const std::string& value) {
+  std::string text = value;
+  if (!trim(value).starts_with("{")) {
+    GE_TRY(auto file, MappedFile::open(value));
+    text.assign(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  }
+  auto j = nlohmann::json::parse(text, nullptr, false);
+  if (j.is_discarded() || !j.is_object() || !j.contains("compile options") || !j["compile options"].is_object())
+    return invalid(name, "(JSON)", "it is no JSON with \"compile options\"");
+  for (const char* level : {"global", "session", "graph"}) {
+    auto& group = j["compile options"];
+    if (!group.contains(level)) continue;
+    if (!group[level].is_object()) return invalid(name, level, "it must be an object");
+    for (auto& [key, v] : group[level].items()) {
+      auto it = raw_names().find(key);
+      if (it == raw_names().end()) {
+        std::vector<std::string> known;
+        for (auto& [k, ours] : raw_names()) known.push_back(k);
+        std::string near = nearest(key, known);
+        return invalid(name, key, "this key is not known", near.empty() ? "" : "did you mean " + near + "?");
+      }
+      GE_RETURN_IF_ERROR(set_option(o, it->second, v.is_string() ? v.get<std::string>() : v.dump()));
+    }
+  }
+  return ok();
+}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,11 @@ struct Options {
   bool reuse_memory = true;              // arena, views, in place; off to see what they give
   bool fusion = true;                    // off: no rule at all, vector programs included
   std::set<std::string> disabled;        // fusion rules and passes by name
+  std::set<std::string> scope;           // op types that may take part in fusions; empty: all
+  std::map<std::string, double> eps;     // largest accepted difference of a rule (checked by running)
+  bool verify = false;                   // check every rule by running, with an eps of 1e-4 where none is given
+  std::vector<int64_t> head_num;         // attention only with these numbers of heads; empty: any
+  std::optional<double> attention_scale; // attention only with this scale
   bool reference = false;                // every op by its reference kernel: the meaning, slow
   bool verify_ir = false;                // check the graph after every pass
   int allocator_strategy = 2;            // 0 none, 1 greedy, 2 search
@@ -25,6 +31,15 @@ struct Options {
   int64_t workspace_limit = 0;           // bytes; 0: none. An arena above it is an error
   std::string name;                      // of the model in the file
   std::string command;                   // recorded in the file, without paths
+  std::vector<std::string> out_nodes;    // "node:0" or names of values: where the model is cut
+  std::vector<std::string> output_type;  // "FP16", or "node:0:FP16"
+  std::string input_format = "NCHW";     // NHWC: 4-D inputs are fed channels-last
+  int topo_sorting_mode = 3;             // 0 breadth first, 1 depth first, 2 reverse depth first, 3 the model's order
+  std::string op_backend;                // recorded; there is one backend
+  int export_compile_stat = 1;           // fusion_result.json: 0 never, 1 and 2 after compiling (atc only)
+  std::string debug_dir;                 // the graph after each pass, as text
+  std::string cache_mode = "disable";    // enable, force or disable
+  std::string cache_dir;                 // empty: the user's cache folder
 };
 
 // Sets an option by its name as users type it, from text: the one table behind atc's flags, ge compile's

@@ -80,7 +80,7 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   auto& p = *model.programs[static_cast<size_t>(model.entries[0]->program)];
   std::string out = format("model: {}\nproducer: {}\n", model.name, model.producer);
   if (!model.command.empty()) out += format("command: {}\n", model.command);
-  if (!model.source_hash.empty()) out += format("source sha256: {}\n", model.source_hash);
+  if (!model.source_hash.empty()) out += format("source hash: {}\n", model.source_hash);
   for (auto& port : p.inputs) out += format("input: {}\n", port_text(p, *port));
   for (auto& port : p.outputs) out += format("output: {}\n", port_text(p, *port));
   out += format("tasks: {}\nweights: {}\n", p.tasks.size(), bytes_text(static_cast<double>(package.weights.size())));

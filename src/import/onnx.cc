@@ -447,4 +447,27 @@ Result<ir::Graph> import_onnx_file(const std::string& path, const ImportOptions&
   return convert_safely(std::move(file), std::move(folders), options).context(path);
 }
 
+namespace {
+
+void check_nodes(const GraphProto& g, std::vector<NodeCheck>& out) {
+  for (auto& n : g.nodes) {
+    out.push_back({node_title(n), op_name(n), why_unsupported(n)});
+    for (auto& a : n.attributes)
+      for (auto& inner : a.graphs) check_nodes(inner, out);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<NodeCheck>> check_onnx_file(const std::string& path) {
+  GE_TRY(auto file, MappedFile::open(path));
+  GE_TRY(ModelProto model, parse_model(file->bytes()));
+  GE_RETURN_IF_ERROR(check_opset(model));
+  GE_RETURN_IF_ERROR(inline_functions(model));
+  GE_RETURN_IF_ERROR(raise_opset6(model.graph));
+  std::vector<NodeCheck> out;
+  check_nodes(model.graph, out);
+  return out;
+}
+
 }  // namespace ge

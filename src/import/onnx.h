@@ -29,4 +29,10 @@ Result<ir::Graph> import_onnx(std::shared_ptr<const MappedFile> file, const std:
 // External data may also lie beside the file that `path` is a link to.
 Result<ir::Graph> import_onnx_file(const std::string& path, const ImportOptions& options = {});
 
+// Each node of the model (functions inlined, nested graphs included) and why it cannot be compiled, or "".
+struct NodeCheck {
+  std::string name, type, why;
+};
+Result<std::vector<NodeCheck>> check_onnx_file(const std::string& path);
+
 }  // namespace ge

@@ -6,7 +6,9 @@ namespace ge::ops {
 namespace {
 
 Status check(const InferContext& c, int64_t block) {
-  if (block <= 0) return c.fail(format("blocksize is {}", block));
+  if (block <= 0 || block > (1 << 20)) return c.fail(format("blocksize is {}", block));
+  std::string mode = attr_string(c.node, "mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return c.fail(format("mode '{}' is not known", mode));
   if (c.ranked(0) && c.rank(0) != 4) return c.fail(format("{} does not have 4 axes", text(c.dims(0))));
   return ok();
 }
@@ -19,9 +21,6 @@ Status infer_depth_to_space(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   int64_t b = attr_int(c.node, "blocksize", 0);
   GE_RETURN_IF_ERROR(check(c, b));
-  std::string mode = attr_string(c.node, "mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") return c.fail(format("mode '{}' is not known", mode));
-  if (b > (1 << 20)) return c.fail(format("blocksize is {}", b));
   if (!c.ranked(0)) {
     c.set(0, c.dtype(0), fresh_dims(c, 4));
     return ok();
@@ -36,7 +35,6 @@ Status infer_space_to_depth(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   int64_t b = attr_int(c.node, "blocksize", 0);
   GE_RETURN_IF_ERROR(check(c, b));
-  if (b > (1 << 20)) return c.fail(format("blocksize is {}", b));
   if (!c.ranked(0)) {
     c.set(0, c.dtype(0), fresh_dims(c, 4));
     return ok();
@@ -71,7 +69,7 @@ Sides sides(const Strided& wide, const Strided& deep, int64_t block, bool crd) {
 Status emit(LowerContext& c, bool reference) {
   bool to_space = c.node.op == "DepthToSpace";
   int64_t b = attr_int(c.node, "blocksize", 1);
-  bool crd = to_space && attr_string(c.node, "mode", "DCR") == "CRD";
+  bool crd = attr_string(c.node, "mode", "DCR") == "CRD";
   Sides s = to_space ? sides(c.out_view(), c.view(0), b, crd) : sides(c.view(0), c.out_view(), b, crd);
   c.call(reference ? "ref.Reshape" : "move.copy", {c.in_as(0, to_space ? s.deep : s.wide)},
          {c.out_as(0, to_space ? s.wide : s.deep)});
@@ -81,7 +79,7 @@ Status lower(LowerContext& c) { return emit(c, false); }
 Status reference(LowerContext& c) { return emit(c, true); }
 
 Status upgrade_mode(UpgradeContext& c) {
-  if (c.version < 11) c.node().attrs.erase("mode");
+  if (c.version < (c.node().op == "DepthToSpace" ? 11 : 28)) c.node().attrs.erase("mode");
   return ok();
 }
 
@@ -98,9 +96,10 @@ const Register to_space(OpDef{.name = "DepthToSpace",
 const Register to_depth(OpDef{.name = "SpaceToDepth",
                               .min_inputs = 1,
                               .max_inputs = 1,
-                              .attrs = {{"blocksize", "Side of a block."}},
+                              .attrs = {{"blocksize", "Side of a block."}, {"mode", "DCR or CRD."}},
                               .doc = "Moves blocks of rows and columns into channels.",
                               .infer = infer_space_to_depth,
+                              .upgrade = upgrade_mode,
                               .reference = reference,
                               .lower = lower,
                               .layout = layout_of_input});

@@ -11,7 +11,10 @@ Status reference_identity(LowerContext& c) {
 
 Status infer_dropout(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  if (auto* training = c.constant(2); training && training->count() == 1 && training->at_int(0) != 0)
+  auto scalar = [&](int i) { return c.constant(i) && c.constant(i)->count() == 1 ? c.constant(i)->at(0) : c.has(i) ? 0.5 : 0.0; };
+  // Nothing is dropped with a ratio of 0; whether training is on must be known.
+  bool no_ratio = c.has(1) && scalar(1) == 0;
+  if (scalar(2) != 0 && !no_ratio)
     return c.fail("training mode is not supported", "Export the model for inference.");
   GE_RETURN_IF_ERROR(infer_same(c));
   if (c.wants(1)) {

@@ -68,7 +68,18 @@ void take_over(ir::Graph& g, const Match& m, ir::ValueId old_value, ir::NodeId n
 
 namespace {
 
-Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, Trace& trace) {
+// The first matched node that options keep out of fusions.
+Verdict allowed(const ir::Graph& g, const Match& m, const std::string& rule, const PassOptions& o) {
+  if (o.disabled_at.count({rule, g.node(m.anchor).name})) return no("the fused result would differ by more than the rule's eps");
+  for (auto& [name, id] : m.nodes) {
+    Verdict v = in_scope(o, g, id);
+    if (!v) return v;
+  }
+  return yes();
+}
+
+Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& context) {
+  Trace& trace = context.trace;
   std::string anchor = g.node(id).name;
   MatchFailure best;
   for (auto& p : r.patterns) {
@@ -83,12 +94,13 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, Trace& trace) 
       verdict = check(m);
       if (!verdict) break;
     }
+    if (verdict) verdict = allowed(g, m, r.fusion.name, context.options);
     if (!verdict) {
       best = {failure.of, failure.of, anchor, verdict.why, verdict.help};
       continue;
     }
     GE_TRY(ir::NodeId made, r.fusion.build(g, m));
-    if (made) trace.fused(r.fusion.name, g, made);
+    if (made) trace.fused(r.fusion.name, g, made, anchor);
     trace.drop_near_misses_at(anchor, r.fusion.name);
     return true;
   }
@@ -96,19 +108,29 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, Trace& trace) 
   return false;
 }
 
-Result<bool> apply(ir::Graph& g, const Rule& r, Trace& trace) {
-  if (r.fusion.search) return r.fusion.search(g, trace);
+Result<bool> apply(ir::Graph& g, const Rule& r, PassContext& context) {
+  if (r.fusion.search) return r.fusion.search(g, context);
   bool changed = false;
   for (ir::NodeId id : g.order()) {
     // A node can take up several followers: try again where it now stands.
     if (g.node(id).dead) continue;
-    GE_TRY(bool done, apply_at(g, r, id, trace));
+    GE_TRY(bool done, apply_at(g, r, id, context));
     changed |= done;
   }
   return changed;
 }
 
 }  // namespace
+
+Verdict in_scope(const PassOptions& o, const ir::Graph& g, ir::NodeId id) {
+  auto& n = g.node(id);
+  if (o.scope.empty() || is_glue(n.op)) return yes();
+  std::string type = n.op == "ge.MatMul" ? "MatMul" : n.op == "ge.Conv" ? "Conv" : n.op;
+  if (o.scope.count(type)) return yes();
+  bool by_constant = (n.op == "Mul" || n.op == "Div") && n.inputs.size() == 2 && (g.is_constant(n.inputs[0]) || g.is_constant(n.inputs[1]));
+  if (by_constant || n.op.starts_with("ge.")) return yes();
+  return no(format("{} is not in --enable_op_scope_list", type), format("add {} to the list", type));
+}
 
 Result<bool> fuse(ir::Graph& g, PassContext& c) {
   bool changed = false;
@@ -124,7 +146,7 @@ Result<bool> fuse(ir::Graph& g, PassContext& c) {
           c.trace.off(rule.fusion.name);
           continue;
         }
-        auto done = apply(g, rule, c.trace);
+        auto done = apply(g, rule, c);
         if (!done.ok()) return Status(std::move(done).take_error()).context("fusion " + rule.fusion.name);
         if (*done) {
           any = true;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "passes/pass.h"
 #include "passes/pattern.h"
 
 namespace ge::passes {
@@ -15,7 +16,7 @@ using Check = Verdict (*)(const Match&);
 // Replaces the matched nodes; returns the node that stands there now (none: it is now another value).
 using Build = Result<ir::NodeId> (*)(ir::Graph&, const Match&);
 // Searches the graph itself; true when it changed something.
-using Search = Result<bool> (*)(ir::Graph&, Trace&);
+using Search = Result<bool> (*)(ir::Graph&, PassContext&);
 
 struct Fusion {
   std::string name;                    // what --disable_fusion takes

@@ -3,20 +3,33 @@
 // and, when asked for, verification.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "ir/graph.h"
+#include "base/verdict.h"
 #include "passes/trace.h"
 
 namespace ge::passes {
 
+// What the fusion_switch_file may ask of attention: only these numbers of heads, only this scale.
+struct AttentionGuard {
+  std::vector<int64_t> head_num;         // empty: any
+  std::optional<double> scale;
+};
+
 struct PassOptions {
   std::set<std::string> disabled;        // names of passes and fusion rules
+  std::set<std::pair<std::string, std::string>> disabled_at;  // (rule, anchor): off in one place
+  std::set<std::string> scope;           // op types that may take part in fusions; empty: all
+  AttentionGuard attention;
   bool fusion = true;
   bool verify = false;                   // check the graph after every pass
   std::string stop_after;                // name of a pass, or empty
+  std::function<void(const ir::Graph&, const std::string& pass)> dump;  // called after passes that changed something
   int64_t fold_limit = int64_t(1) << 20; // folding may add at most so many bytes beyond what it removes
 };
 
@@ -37,6 +50,9 @@ struct Pass {
   std::string_view doc;
   Result<bool> (*run)(ir::Graph&, PassContext&);   // true: the graph changed
 };
+
+// May this node take part in a fusion? Glue (moves of data, products with a constant) always may.
+Verdict in_scope(const PassOptions& o, const ir::Graph& g, ir::NodeId id);
 
 // All passes in order.
 std::vector<Pass> pipeline();

@@ -40,6 +40,7 @@ Status run_pipeline(ir::Graph& g, PassContext& context) {
       GE_RETURN_IF_ERROR(infer(g).context("inference after pass " + name));
     }
     if (context.options.verify) GE_RETURN_IF_ERROR(ir::verify(g).context("after pass " + name));
+    if (any && context.options.dump) context.options.dump(g, name);
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     context.times.push_back({name, ms, any});
     if (context.options.stop_after == name) break;

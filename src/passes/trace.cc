@@ -4,9 +4,9 @@
 
 namespace ge::passes {
 
-void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node) {
+void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor) {
   auto& n = g.node(node);
-  fused_.push_back({std::move(rule), n.name, n.origin});
+  fused_.push_back({std::move(rule), n.name, std::move(anchor), n.origin});
 }
 
 void Trace::near_miss(NearMiss m) {

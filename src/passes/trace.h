@@ -14,6 +14,7 @@ namespace ge::passes {
 struct Fused {
   std::string rule;
   std::string node;                    // the node that stands there now
+  std::string anchor;                  // where matching began, or empty: what disabled_at takes
   std::vector<std::string> origins;    // the model's nodes that it replaces
 };
 
@@ -28,7 +29,7 @@ struct NearMiss {
 
 class Trace {
  public:
-  void fused(std::string rule, const ir::Graph& g, ir::NodeId node);
+  void fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor = "");
   void near_miss(NearMiss m);
   void off(std::string rule);          // a rule that options switched off
   void drop_near_misses_at(const std::string& anchor, const std::string& rule);

@@ -56,12 +56,12 @@ std::vector<Dim> reduced(std::vector<Dim> dims, int axes) {
 
 class Grower {
  public:
-  Grower(ir::Graph& g, Trace& trace) : g_(g), trace_(trace), taken_(g.node_capacity()) {}
+  Grower(ir::Graph& g, PassContext& c) : g_(g), options_(c.options), trace_(c.trace), taken_(g.node_capacity()) {}
 
   bool run() {
     auto order = g_.order();
     for (size_t i = 0; i < order.size(); ++i) position_[order[i].v] = i;
-    for (NodeId id : order) good_[id.v] = vectorizable(g_, g_.node(id));
+    for (NodeId id : order) good_[id.v] = vectorizable(g_, g_.node(id)) && in_scope(options_, g_, id).holds;
     bool changed = false;
     for (size_t k = order.size(); k-- > 0;) {
       NodeId id = order[k];
@@ -215,6 +215,7 @@ class Grower {
   }
 
   ir::Graph& g_;
+  const PassOptions& options_;
   Trace& trace_;
   std::vector<bool> taken_;
   std::map<int, bool> good_;
@@ -228,7 +229,7 @@ Result<bool> vector_regions(ir::Graph& g, PassContext& c) {
     c.trace.off("vector_region");
     return false;
   }
-  return Grower(g, c.trace).run();
+  return Grower(g, c).run();
 }
 
 }  // namespace ge::passes

@@ -1,5 +1,5 @@
-// One random convolution: sizes, operands in any layout, and the plain double-precision loops that give its
-// meaning. Shared by the tests of cube.conv and cube.depthwise.
+// One random convolution: sizes, operands in any layout, and the plain double-precision loops that
+// give its meaning. Shared by the tests of cube.conv and cube.depthwise.
 #pragma once
 
 #include "conv/conv_test_util.h"
@@ -56,8 +56,9 @@ struct ConvCase {
     for (int64_t v : dims(c, in)) s += std::to_string(v) + ' ';
     s += "y ";
     for (int64_t v : dims(m, out)) s += std::to_string(v) + ' ';
-    return s + "layouts " + std::to_string(static_cast<int>(lx)) + std::to_string(static_cast<int>(ly)) +
-           std::to_string(static_cast<int>(lr)) + (residual ? " residual" : "") + " isa " + std::string(name(isa()));
+    return s + "layouts " + std::to_string(static_cast<int>(lx)) +
+           std::to_string(static_cast<int>(ly)) + std::to_string(static_cast<int>(lr)) +
+           (residual ? " residual" : "") + " isa " + std::string(name(isa()));
   }
 };
 
@@ -68,10 +69,12 @@ inline double apply_act(int64_t act, double v) {
   return v;
 }
 
-// Row-major over y's dims; x, w, r row-major values. `most` becomes the largest sum before the activation,
-// which is what rounding errors scale with.
-inline std::vector<double> conv_reference(const ConvCase& p, const std::vector<float>& x, const std::vector<float>& w,
-                                          const std::vector<float>& bias, const std::vector<float>& r, double& most) {
+// Row-major over y's dims; x, w, r row-major values. `most` becomes the largest sum before the
+// activation, which is what rounding errors scale with.
+inline std::vector<double> conv_reference(const ConvCase& p, const std::vector<float>& x,
+                                          const std::vector<float>& w,
+                                          const std::vector<float>& bias,
+                                          const std::vector<float>& r, double& most) {
   std::vector<double> y;
   int64_t cg = p.c / p.groups, mg = p.m / p.groups, taps = p.k[0] * p.k[1] * p.k[2];
   int64_t plane = p.in[0] * p.in[1] * p.in[2], pixels = p.out[0] * p.out[1] * p.out[2];
@@ -90,7 +93,8 @@ inline std::vector<double> conv_reference(const ConvCase& p, const std::vector<f
           if (!inside) continue;
           int64_t pixel = (i[0] * p.in[1] + i[1]) * p.in[2] + i[2];
           for (int64_t c = 0; c < cg; ++c)
-            sum += static_cast<double>(x[static_cast<size_t>((n * p.c + m / mg * cg + c) * plane + pixel)]) *
+            sum += static_cast<double>(
+                       x[static_cast<size_t>((n * p.c + m / mg * cg + c) * plane + pixel)]) *
                    w[static_cast<size_t>((m * cg + c) * taps + t)];
         }
         if (p.residual) sum += r[y.size()];
@@ -103,8 +107,11 @@ inline std::vector<double> conv_reference(const ConvCase& p, const std::vector<f
 // Operands of a case with random values; depthwise chooses the format of the weights.
 struct ConvOperands {
   ConvOperands(const ConvCase& p, bool depthwise, std::mt19937& rng)
-      : x(floats(p.dims(p.c, p.in), p.lx)), w(floats(p.weight_dims(), rng() % 2 ? Layout::first : Layout::odd)),
-        bias(floats({p.m})), r(floats(p.dims(p.m, p.out), p.lr)), y(floats(p.dims(p.m, p.out), p.ly)),
+      : x(floats(p.dims(p.c, p.in), p.lx)),
+        w(floats(p.weight_dims(), rng() % 2 ? Layout::first : Layout::odd)),
+        bias(floats({p.m})),
+        r(floats(p.dims(p.m, p.out), p.lr)),
+        y(floats(p.dims(p.m, p.out), p.ly)),
         packed(floats({depthwise ? cube::packed_depthwise_floats(w.view())
                                  : cube::packed_conv_floats(w.view(), p.groups)})) {
     x.fill(rng), w.fill(rng), bias.fill(rng), r.fill(rng);
@@ -135,18 +142,20 @@ inline void check_conv(const ConvCase& p, std::string_view kernel, std::mt19937&
   EXPECT_TRUE(o.y.guards_intact() && o.x.guards_intact()) << p.text();
 }
 
-// The same with a vector program behind it: y = relu(conv - a) * b + c, where a is like y, b is one number a
-// channel and c one number a pixel.
+// The same with a vector program behind it: y = relu(conv - a) * b + c, where a is like y, b is one
+// number a channel and c one number a pixel.
 inline void check_program(ConvCase p, std::string_view kernel, std::mt19937& rng) {
   p.ly = rng() % 3 ? Layout::last : p.ly;
   ConvOperands o(p, kernel == "cube.depthwise", rng);
   auto program = vector::parse(
-      "v0 = load 0; v1 = load 1; v2 = sub v0 v1; v3 = relu v2; v4 = load 2; v5 = mul v3 v4; v6 = load 3; "
+      "v0 = load 0; v1 = load 1; v2 = sub v0 v1; v3 = relu v2; v4 = load 2; v5 = mul v3 v4; v6 = "
+      "load 3; "
       "v7 = add v5 v6; store 0 v7");
   ASSERT_TRUE(program.ok()) << program.error().text();
   std::vector<int64_t> per_channel(p.dims(1, p.out).size() - 1, 1), per_pixel = p.dims(1, p.out);
   per_channel[0] = p.m;
-  Floats a = floats(p.dims(p.m, p.out), Layout::last), b = floats(per_channel), c = floats(per_pixel, p.lx);
+  Floats a = floats(p.dims(p.m, p.out), Layout::last), b = floats(per_channel),
+         c = floats(per_pixel, p.lx);
   a.fill(rng), b.fill(rng), c.fill(rng);
   Task t = o.task(p);
   t.blob = vector::encode(*program);
@@ -157,7 +166,8 @@ inline void check_program(ConvCase p, std::string_view kernel, std::mt19937& rng
   std::vector<float> av = a.values(), bv = b.values(), cv = c.values();
   size_t pixels = static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]), m = static_cast<size_t>(p.m);
   for (size_t i = 0; i < want.size(); ++i)
-    want[i] = std::max(want[i] - av[i], 0.0) * bv[i / pixels % m] + cv[i / pixels / m * pixels + i % pixels];
+    want[i] = std::max(want[i] - av[i], 0.0) * bv[i / pixels % m] +
+              cv[i / pixels / m * pixels + i % pixels];
   expect_close(o.y.values(), want, 1e-5, p.text(), o.most);
   EXPECT_TRUE(o.y.guards_intact()) << p.text();
 }

@@ -1,5 +1,5 @@
-// Helpers of the convolution and pooling tests: strided operands with guards around them, and a runner
-// that treats a kernel as the runtime may: sizes first, dirty scratch, chunks in any order.
+// Helpers of the convolution and pooling tests: strided operands with guards around them, and a
+// runner that treats a kernel as the runtime may: sizes first, dirty scratch, chunks in any order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ class Operand {
       order.erase(std::find(order.begin(), order.end(), 1));
       order.insert(order.begin(), 1);
     }
-    if (layout == Layout::odd) std::rotate(order.begin(), order.begin() + order.size() / 2, order.end());
+    if (layout == Layout::odd)
+      std::rotate(order.begin(), order.begin() + order.size() / 2, order.end());
     int64_t step = layout == Layout::odd ? 2 : 1;
     for (size_t a : order) {
       strides_[a] = step;
@@ -67,8 +68,8 @@ class Operand {
     return data_[static_cast<size_t>(o)];
   }
   View view() {
-    return {reinterpret_cast<std::byte*>(data_.data() + kMargin), dtype_, static_cast<int32_t>(dims_.size()),
-            dims_.data(), strides_.data()};
+    return {reinterpret_cast<std::byte*>(data_.data() + kMargin), dtype_,
+            static_cast<int32_t>(dims_.size()), dims_.data(), strides_.data()};
   }
   // True if nothing but the elements of the view was written.
   bool guards_intact() {
@@ -112,7 +113,8 @@ class Scratch {
  public:
   explicit Scratch(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(bytes_ / 4 + 64) {
     std::fill(data_.begin(), data_.end(), std::numeric_limits<float>::quiet_NaN());
-    start_ = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(data_.data()) + 63) & ~uintptr_t{63});
+    start_ = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(data_.data()) + 63) &
+                                          ~uintptr_t{63});
     std::memset(start_ + bytes_, 0x5a, 64);
   }
   std::byte* data() { return start_; }
@@ -169,16 +171,16 @@ class UseIsa {
   Isa before_;
 };
 
-// Checks got against want: NaN where NaN, equal infinities, else within tolerance of the largest value (or
-// of `most`, if that is larger).
-inline void expect_close(const std::vector<float>& got, const std::vector<double>& want, double tolerance,
-                         const std::string& what, double most = 0) {
+// Checks got against want: NaN where NaN, equal infinities, else within tolerance of the largest
+// value (or of `most`, if that is larger).
+inline void expect_close(const std::vector<float>& got, const std::vector<double>& want,
+                         double tolerance, const std::string& what, double most = 0) {
   ASSERT_EQ(got.size(), want.size());
   for (double w : want)
     if (std::isfinite(w)) most = std::max(most, std::fabs(w));
   for (size_t i = 0; i < got.size(); ++i) {
     double g = got[i], w = want[i];
-    bool same = std::isnan(w) ? std::isnan(g)
+    bool same = std::isnan(w)   ? std::isnan(g)
                 : std::isinf(w) ? g == w
                                 : std::fabs(g - w) <= tolerance * std::max(most, 1e-3);
     ASSERT_TRUE(same) << what << " element " << i << ": got " << g << ", want " << w;
@@ -189,12 +191,14 @@ inline int64_t pick(std::mt19937& rng, std::initializer_list<int64_t> from) {
   return from.begin()[std::uniform_int_distribution<size_t>(0, from.size() - 1)(rng)];
 }
 
-// Hostile Calls derived from a good one: every int replaced by nasty values, operands dropped, types
-// changed. prepare() must answer each; run() follows only when the numbers are still the good ones.
+// Hostile Calls derived from a good one: every int replaced by nasty values, operands dropped,
+// types changed. prepare() must answer each; run() follows only when the numbers are still the good
+// ones.
 inline void expect_total(std::string_view name, const Task& good) {
   const Kernel* k = find(name);
   ASSERT_NE(k, nullptr);
-  const int64_t nasty[] = {INT64_MIN, -1, 0, 1, 2, 3, 1 << 20, INT64_C(1) << 31, INT64_C(1) << 62, INT64_MAX};
+  const int64_t nasty[] = {INT64_MIN,        -1,       0, 1, 2, 3, 1 << 20, INT64_C(1) << 31,
+                           INT64_C(1) << 62, INT64_MAX};
   int answers = 0;
   auto ask = [&](const Task& t) {
     auto w = k->prepare(make_call(t));

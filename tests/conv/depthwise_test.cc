@@ -12,7 +12,7 @@ TEST(Depthwise, RandomShapes) {
       ConvCase p;
       p.c = p.groups = pick(rng, {1, 2, 3, 8, 15, 16, 17, 24, 32, 64, 67, 130});
       p.m = p.c * pick(rng, {1, 1, 1, 1, 2, 3});
-      if (!random_geometry(p, rng)) continue;
+      if (!random_geometry(p, rng) || p.m * p.taps_times_pixels() * p.groups > 2'000'000) continue;
       ++done;
       check_conv(p, "cube.depthwise", rng);
       if (HasFailure()) return;
@@ -20,8 +20,8 @@ TEST(Depthwise, RandomShapes) {
   }
 }
 
-// Every kernel width and stride that has tiles of its own, at every width up to three tiles, with every
-// combination of cut-off columns.
+// Every kernel width and stride that has tiles of its own, at every width up to three tiles, with
+// every combination of cut-off columns.
 TEST(Depthwise, EveryEdge) {
   for (Isa i : isas()) {
     UseIsa use(i);
@@ -33,7 +33,8 @@ TEST(Depthwise, EveryEdge) {
             ConvCase p;
             p.c = p.groups = p.m = 33;
             p.in[1] = 3, p.in[2] = w, p.k[1] = 3, p.k[2] = k, p.stride[2] = s;
-            p.begin[1] = p.end[1] = 1, p.begin[2] = pads % 3 * (k / 2) / 2, p.end[2] = pads / 3 * (k / 2) / 2;
+            p.begin[1] = p.end[1] = 1, p.begin[2] = pads % 3 * (k / 2) / 2,
+            p.end[2] = pads / 3 * (k / 2) / 2;
             if (!p.size_output()) continue;
             check_conv(p, "cube.depthwise", rng);
             if (HasFailure()) return;

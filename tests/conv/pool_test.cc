@@ -54,13 +54,14 @@ void reference(const PoolCase& p, const std::vector<double>& x, std::vector<doub
             padded += pad;
             if (!in) continue;
             ++inside;
-            double v = x[static_cast<size_t>(nc * plane + (i[0] * p.in[1] + i[1]) * p.in[2] + i[2])];
+            double v =
+                x[static_cast<size_t>(nc * plane + (i[0] * p.in[1] + i[1]) * p.in[2] + i[2])];
             sum += v;
             if (nan) continue;
             if (std::isnan(v)) nan = true;
             if (!any || nan || v > most) {
               most = v, any = true;
-              at = p.order == 0 ? (i[0] * p.in[1] + i[1]) * p.in[2] + i[2]
+              at = p.order == 0  ? (i[0] * p.in[1] + i[1]) * p.in[2] + i[2]
                    : p.rank == 1 ? i[2]
                    : p.rank == 2 ? i[1] + p.in[1] * i[2]
                                  : i[0] + p.in[0] * (i[1] + p.in[1] * i[2]);
@@ -77,7 +78,8 @@ bool size_outputs(PoolCase& p) {
     int64_t span = p.in[a] + p.begin[a] + p.end[a] - ((p.k[a] - 1) * p.dilation[a] + 1);
     if (span < 0) return false;
     p.out[a] = span / p.stride[a] + 1;
-    if (p.ceil_mode && span % p.stride[a] && p.out[a] * p.stride[a] < p.in[a] + p.begin[a]) ++p.out[a];
+    if (p.ceil_mode && span % p.stride[a] && p.out[a] * p.stride[a] < p.in[a] + p.begin[a])
+      ++p.out[a];
   }
   return true;
 }
@@ -140,8 +142,8 @@ TEST(Pool, RandomShapes) {
 }
 
 TEST(Pool, CeilModeDividesByWhatLiesInThePaddedInput) {
-  // 1-D, size 4, window 3, stride 3, pads 1/1: windows start at -1 and 2; the second covers 2, 3 and one
-  // end pad. With pads 0/0 and ceil mode the second window covers 3 alone.
+  // 1-D, size 4, window 3, stride 3, pads 1/1: windows start at -1 and 2; the second covers 2, 3
+  // and one end pad. With pads 0/0 and ceil mode the second window covers 3 alone.
   std::mt19937 rng(1);
   Floats x = floats({1, 1, 4});
   for (int64_t i = 0; i < 4; ++i) x.at({0, 0, i}) = static_cast<float>(i + 1);
@@ -160,7 +162,8 @@ TEST(GlobalPool, RandomShapes) {
     UseIsa use(i);
     std::mt19937 rng(11);
     for (int done = 0; done < 250; ++done) {
-      std::vector<int64_t> dims = {pick(rng, {0, 1, 2, 3}), pick(rng, {1, 2, 3, 16, 31, 64, 70, 200})};
+      std::vector<int64_t> dims = {pick(rng, {0, 1, 2, 3}),
+                                   pick(rng, {1, 2, 3, 16, 31, 64, 70, 200})};
       int rank = static_cast<int>(pick(rng, {0, 1, 2, 3}));
       for (int a = 0; a < rank; ++a) dims.push_back(pick(rng, {0, 1, 3, 7, 14, 37}));
       bool max = rng() % 2;
@@ -198,8 +201,11 @@ TEST(GlobalPool, RandomShapes) {
 TEST(Pool, PrepareIsTotal) {
   Floats x = floats({2, 3, 8, 8}), y = floats({2, 3, 4, 4});
   Operand<int64_t> at(DType::i64, {2, 3, 4, 4});
-  expect_total("vector.pool", {{x.view()}, {y.view(), at.view()}, {2, 0, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0}, {}, {}});
-  expect_total("vector.pool", {{x.view()}, {y.view()}, {2, 1, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0}, {}, {}});
+  expect_total(
+      "vector.pool",
+      {{x.view()}, {y.view(), at.view()}, {2, 0, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0}, {}, {}});
+  expect_total("vector.pool",
+               {{x.view()}, {y.view()}, {2, 1, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0}, {}, {}});
   Floats g = floats({2, 3, 1, 1});
   expect_total("vector.global_pool", {{x.view()}, {g.view()}, {1}, {}, {}});
 }

@@ -1,4 +1,4 @@
-#include "ops/run_kernel.h"
+#include "ops/random_buffer.h"
 
 #include "kernels/isa.h"
 #include "tensor/half.h"
@@ -16,11 +16,6 @@ void number(const Buffer& b) {
     ++i;
   });
 }
-std::vector<std::string> raw(const View& v) {
-  std::vector<std::string> out;
-  each_element(v, [&](const std::byte* p) { out.emplace_back(reinterpret_cast<const char*>(p), static_cast<size_t>(size_of(v.dtype))); });
-  return out;
-}
 
 class EachIsa : public testing::TestWithParam<Isa> {
  protected:
@@ -33,8 +28,6 @@ class EachIsa : public testing::TestWithParam<Isa> {
 };
 INSTANTIATE_TEST_SUITE_P(Move, EachIsa, testing::Values(Isa::portable, Isa::avx2, Isa::avx512),
                          [](auto& p) { return std::string(kernels::name(p.param)); });
-
-const DType kSizes[] = {DType::u8, DType::f16, DType::f32, DType::i64, DType::c128};
 
 TEST_P(EachIsa, CopyOfRandomLayouts) {
   std::mt19937 rng(1);

@@ -28,8 +28,9 @@
 namespace ge::kernels::cube {
 namespace {
 
-constexpr int64_t kWholeRow = 2048;    // up to so many keys a whole row of scores is kept
-constexpr int64_t kBlockKeys = 1024;   // beyond that, keys at a time
+constexpr int64_t kWholeRow = 2048;        // up to so many keys a whole row of scores is kept, if K and V of
+constexpr int64_t kWholeBytes = 1 << 20;   // a head take at most this, to stay in L2;
+constexpr int64_t kBlockKeys = 1024;       // else so many keys at a time, for more rows
 constexpr int64_t kSharedRows = 512;   // rows that share one packing of unpacked K and V
 constexpr int64_t kDirectRows = 8;     // up to so many rows nothing is packed
 
@@ -95,7 +96,8 @@ Status check_mask(const Call& call, Plan& p) {
 
 void cut(const Call& call, Plan& p) {
   p.rows = p.group * p.s;
-  p.block_keys = p.t <= kWholeRow ? std::max<int64_t>(16, round_up(p.t, 16)) : kBlockKeys;
+  const bool whole = p.t <= kBlockKeys || (p.t <= kWholeRow && p.t * (p.d + p.dv) * 4 <= kWholeBytes);
+  p.block_keys = whole ? std::max<int64_t>(16, round_up(p.t, 16)) : kBlockKeys;
   p.direct = !p.k_packed && !p.v_packed && p.rows <= kDirectRows && (call.in[1].strides[3] == 1 || p.d <= 1) &&
              (call.in[2].strides[3] == 1 || p.dv <= 1);
   const int64_t most = p.block_keys > kBlockKeys ? 48 : 96;

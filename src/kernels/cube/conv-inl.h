@@ -1,13 +1,14 @@
-// Filling the buffer of input rows; see conv.cc. Included by conv_targets.h only, inside a namespace. The loops
-// are plain: the compiler vectorises them for each instruction set.
+// Filling the buffer of input rows; see conv.cc. Included by conv_targets.h only, inside a
+// namespace. The loops are plain: the compiler vectorises them for each instruction set.
 
-static void interleave3(const float* __restrict a, const float* __restrict b, const float* __restrict c, int64_t n,
-                        float* __restrict out) {
+static void interleave3(const float* __restrict a, const float* __restrict b,
+                        const float* __restrict c, int64_t n, float* __restrict out) {
   for (int64_t i = 0; i < n; ++i) out[3 * i] = a[i], out[3 * i + 1] = b[i], out[3 * i + 2] = c[i];
 }
 
-static void interleave4(const float* __restrict a, const float* __restrict b, const float* __restrict c,
-                        const float* __restrict d, int64_t n, float* __restrict out) {
+static void interleave4(const float* __restrict a, const float* __restrict b,
+                        const float* __restrict c, const float* __restrict d, int64_t n,
+                        float* __restrict out) {
   for (int64_t i = 0; i < n; ++i)
     out[4 * i] = a[i], out[4 * i + 1] = b[i], out[4 * i + 2] = c[i], out[4 * i + 3] = d[i];
 }
@@ -25,8 +26,10 @@ GE_INLINE void fill_zero(float* to, int64_t n) {
   if (i < n) V::store_n(to + i, V::zero(), n - i);
 }
 
-// Copies `columns` pixels of one input row from input column iw on, channels-last, zeros outside the input.
-static void copy_row(const ConvShape& s, const float* row, int64_t cg, int64_t iw, int64_t columns, float* dst) {
+// Copies `columns` pixels of one input row from input column iw on, channels-last, zeros outside
+// the input.
+static void copy_row(const ConvShape& s, const float* row, int64_t cg, int64_t iw, int64_t columns,
+                     float* dst) {
   int64_t before = std::min(columns, std::max<int64_t>(0, -iw));
   int64_t inside = std::clamp<int64_t>(s.in[2] - iw - before, 0, columns - before);
   fill_zero(dst, before * cg);

@@ -1,13 +1,14 @@
 // cube.conv: grouped convolution over 1 to 3 spatial axes on the packed-panel microkernel.
 //
-// The rows of A are the windows of output pixels. Without padding and with contiguous channels they are read
-// where x lies; otherwise the input rows of a block of output pixels are copied, with borders of zeros, to a
-// buffer [kd][row][column][channel], where a kernel row is one run of KW * C floats. No image-wide im2col.
+// The rows of A are the windows of output pixels. Without padding and with contiguous channels they
+// are read where x lies; otherwise the input rows of a block of output pixels are copied, with
+// borders of zeros, to a buffer [kd][row][column][channel], where a kernel row is one run of KW * C
+// floats. No image-wide im2col.
 //
-// in: x [N, C, spatial] with any strides, packed weights (conv_pack.h), bias [M] or none, residual of y's dims
-// or none, operands of the vector program (conv_epilogue.h). out: y [N, M, spatial], any strides.
-// ints: [spatial rank, groups, k[], stride[], dilation[], pad_begin[], act]. floats: clip [lo, hi], leaky
-// [alpha]. blob: a vector program or empty. in_place: the residual.
+// in: x [N, C, spatial] with any strides, packed weights (conv_pack.h), bias [M] or none, residual
+// of y's dims or none, operands of the vector program (conv_epilogue.h). out: y [N, M, spatial],
+// any strides. ints: [spatial rank, groups, k[], stride[], dilation[], pad_begin[], act]. floats:
+// clip [lo, hi], leaky [alpha]. blob: a vector program or empty. in_place: the residual.
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -71,7 +72,8 @@ void fill_offsets(const Job& j) {
   if (p.in_place) {
     Pixel at = pixel_at(s, j.block.first);
     for (int64_t left = j.block.count; left > 0; at.w = 0) {
-      int64_t start = pixel_offset(p.x, {at.n, at.d, at.h, 0}), end = std::min(s.out[2], at.w + left);
+      int64_t start = pixel_offset(p.x, {at.n, at.d, at.h, 0}),
+              end = std::min(s.out[2], at.w + left);
       left -= end - at.w;
       for (int64_t w = at.w; w < end; ++w) *out++ = start + w * p.x.s[2];
       if (++at.h == s.out[1]) at.h = 0, ++at.d;
@@ -89,17 +91,20 @@ struct FinishContext {
   int64_t pixel, channel;
 };
 
-void finish(const void* context, float* c, int64_t ldc, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+void finish(const void* context, float* c, int64_t ldc, int64_t row, int64_t rows, int64_t column,
+            int64_t columns) {
   const auto& f = *static_cast<const FinishContext*>(context);
   const Job& j = *f.job;
-  finish_tile(j.p.tail, j.p.s, j.call, c, ldc, f.pixel + row, rows, f.channel + column, columns, j.program);
+  finish_tile(j.p.tail, j.p.s, j.call, c, ldc, f.pixel + row, rows, f.channel + column, columns,
+              j.program);
 }
 
-// Copies an operand of y's dims at strides r to tile [count][n], or back; pixels from `first` on, channels
-// from m0 on.
+// Copies an operand of y's dims at strides r to tile [count][n], or back; pixels from `first` on,
+// channels from m0 on.
 template <bool kToTile>
-void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, float*> data, const RowStrides& r,
-               int64_t first, int64_t count, int64_t m0, int64_t n, float* tile, int64_t ld) {
+void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, float*> data,
+               const RowStrides& r, int64_t first, int64_t count, int64_t m0, int64_t n,
+               float* tile, int64_t ld) {
   for (int64_t done = 0; done < count;) {
     Pixel at = pixel_at(s, first + done);
     int64_t now = std::min(count - done, s.out[2] - at.w);
@@ -117,7 +122,8 @@ void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, flo
 
 // Pixels [first, first + count) of the block's run, over which y advances evenly; output channels
 // [n0, n0 + n) of group g. a: the block's first row of A.
-void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n, int64_t first, int64_t count) {
+void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n, int64_t first,
+                  int64_t count) {
   const ConvPlan& p = j.p;
   const ConvShape& s = p.s;
   int64_t skip = first - j.block.first, m0 = g * p.mg + n0;
@@ -143,7 +149,8 @@ void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n
       copy_tile<true>(s, r, p.residual, first, count, m0, n, t.c, t.ldc);
       e.residual = t.c, e.ld_residual = t.ldc;
     } else {
-      e.residual = r + pixel_offset(p.residual, at) + m0 * p.residual.c, e.ld_residual = p.residual.s[2];
+      e.residual = r + pixel_offset(p.residual, at) + m0 * p.residual.c,
+      e.ld_residual = p.residual.s[2];
     }
   }
   FinishContext f{&j, first, m0};
@@ -218,7 +225,8 @@ Status run(const Call& call, int64_t chunk) {
   return ok();
 }
 
-const Register conv({.name = "cube.conv", .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3});
+const Register conv(
+    {.name = "cube.conv", .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3});
 
 }  // namespace
 }  // namespace ge::kernels::cube

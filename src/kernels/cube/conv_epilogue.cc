@@ -25,14 +25,18 @@ Result<RowStrides> broadcast_strides(const View& v, const View& y, std::string_v
   View full{nullptr, v.dtype, y.rank, y.dims, strides};
   RowStrides r = row_strides(full);
   if (r.c != 0 && r.c != 1)
-    return bad(kernel, "operands of the vector program must be contiguous or broadcast along channels");
+    return bad(kernel,
+               "operands of the vector program must be contiguous or broadcast along channels");
   return r;
 }
 
 Status check_act(const Call& call, const ConvShape& s, std::string_view kernel) {
   int64_t act = call.ints[2 + 4 * s.rank];
-  if (act < 0 || act > static_cast<int64_t>(Act::leaky)) return bad(kernel, format("unknown activation {}", act));
-  size_t need = act == static_cast<int64_t>(Act::clip) ? 2 : act == static_cast<int64_t>(Act::leaky) ? 1 : 0;
+  if (act < 0 || act > static_cast<int64_t>(Act::leaky))
+    return bad(kernel, format("unknown activation {}", act));
+  size_t need = act == static_cast<int64_t>(Act::clip)    ? 2
+                : act == static_cast<int64_t>(Act::leaky) ? 1
+                                                          : 0;
   if (call.floats.size() < need) return bad(kernel, "the activation lacks its numbers");
   return ok();
 }
@@ -40,7 +44,8 @@ Status check_act(const Call& call, const ConvShape& s, std::string_view kernel) 
 }  // namespace
 
 RowStrides pixel_strides(const ConvShape& s, RowStrides r) {
-  if (s.out[2] == 1) r.s[2] = s.out[1] != 1 ? r.s[1] : s.out[0] != 1 ? r.s[0] : s.n != 1 ? r.n : r.s[2];
+  if (s.out[2] == 1)
+    r.s[2] = s.out[1] != 1 ? r.s[1] : s.out[0] != 1 ? r.s[0] : s.n != 1 ? r.n : r.s[2];
   return r;
 }
 
@@ -67,7 +72,8 @@ Result<ConvTail> conv_tail(const Call& call, const ConvShape& s, std::string_vie
     return bad(kernel, "the vector program does not fit the operands");
   for (const auto& phase : p.phases)
     for (const vector::Inst& inst : phase)
-      if (vector::is_reduction(inst.op)) return bad(kernel, "the vector program must not reduce rows");
+      if (vector::is_reduction(inst.op))
+        return bad(kernel, "the vector program must not reduce rows");
   std::vector<vector::OperandSpec> specs = {{DType::f32, false}};
   t.even = s.out_pixels();
   for (size_t i = 0; i < t.extras; ++i) {
@@ -98,8 +104,9 @@ Epilogue register_epilogue(const Call& call, const ConvShape& s) {
   return e;
 }
 
-void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc, int64_t pixel,
-                 int64_t rows, int64_t channel, int64_t columns, std::byte* scratch) {
+void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc,
+                 int64_t pixel, int64_t rows, int64_t channel, int64_t columns,
+                 std::byte* scratch) {
   vector::TileOperand operands[kMaxExtra + 2];
   while (rows > 0) {
     int64_t now = std::min(rows, t.even - pixel % t.even);

@@ -1,8 +1,9 @@
-// What follows the sums of a convolution: bias, residual and activation in registers, then an optional
-// vector program on a tile that is hot in cache. Shared by cube.conv and cube.depthwise.
+// What follows the sums of a convolution: bias, residual and activation in registers, then an
+// optional vector program on a tile that is hot in cache. Shared by cube.conv and cube.depthwise.
 //
-// The program's inputs are 0: the convolution's result so far, 1..: the operands in[4..] of the Call, each
-// broadcastable to the output and, along channels, of stride 1 or broadcast; its one output is y.
+// The program's inputs are 0: the convolution's result so far, 1..: the operands in[4..] of the
+// Call, each broadcastable to the output and, along channels, of stride 1 or broadcast; its one
+// output is y.
 #pragma once
 
 #include <memory>
@@ -22,8 +23,8 @@ struct ConvTail {
   double cycles = 0;  // of the program, for each element
   size_t extras = 0;
   RowStrides extra[kMaxExtra];
-  // Pixels, in the order of the output, over which the extra operands advance evenly; it divides the
-  // number of pixels at each level (row, plane, image, batch).
+  // Pixels, in the order of the output, over which the extra operands advance evenly; it divides
+  // the number of pixels at each level (row, plane, image, batch).
   int64_t even = 0;
 };
 
@@ -37,8 +38,8 @@ Epilogue register_epilogue(const Call& call, const ConvShape& s);
 
 // Runs the program on rows of y: pixels [pixel, pixel + rows) counted over (n, d, h, w), channels
 // [channel, channel + columns), c at their first element.
-void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc, int64_t pixel,
-                 int64_t rows, int64_t channel, int64_t columns, std::byte* scratch);
+void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc,
+                 int64_t pixel, int64_t rows, int64_t channel, int64_t columns, std::byte* scratch);
 
 struct Pixel {
   int64_t n, d, h, w;
@@ -50,8 +51,8 @@ inline Pixel pixel_at(const ConvShape& s, int64_t p) {
 inline int64_t pixel_offset(const RowStrides& r, const Pixel& p) {
   return p.n * r.n + p.d * r.s[0] + p.h * r.s[1] + p.w * r.s[2];
 }
-// Strides of an operand of the output's sizes, where a width of 1 takes over the stride of the innermost
-// axis that is longer: then s[2] leads from pixel to pixel as far as anything does.
+// Strides of an operand of the output's sizes, where a width of 1 takes over the stride of the
+// innermost axis that is longer: then s[2] leads from pixel to pixel as far as anything does.
 RowStrides pixel_strides(const ConvShape& s, RowStrides r);
 // Pixels over which an operand of such strides advances by s[2] each.
 int64_t even_run(const ConvShape& s, const RowStrides& r);

@@ -31,7 +31,8 @@ void pack_by_tap(const View& w, float* out) {
 }  // namespace
 
 int64_t packed_conv_floats(const View& w, int64_t groups) {
-  if (narrow_groups(w.dims[1] * groups, w.dims[0], groups)) return taps(w) * w.dims[1] * panels(w.dims[0]) * 16;
+  if (narrow_groups(w.dims[1] * groups, w.dims[0], groups))
+    return taps(w) * w.dims[1] * panels(w.dims[0]) * 16;
   return groups * packed_floats(taps(w) * w.dims[1], w.dims[0] / groups);
 }
 

@@ -8,10 +8,10 @@
 
 namespace ge::kernels::cube {
 
-// For "cube.conv": w is f32 [M, C / groups, k...] with any strides, M a multiple of groups. One matrix B
-// a group, K = taps * C / groups rows ordered (kd, kh, kw, c), N = M / groups columns, in panels:
-// [groups][ceil(N / 16)][K][16], unused columns zero.
-// Narrow groups, which the panels would mostly pad, instead have [taps][C / groups][M rounded up to 16].
+// For "cube.conv": w is f32 [M, C / groups, k...] with any strides, M a multiple of groups. One
+// matrix B a group, K = taps * C / groups rows ordered (kd, kh, kw, c), N = M / groups columns, in
+// panels: [groups][ceil(N / 16)][K][16], unused columns zero. Narrow groups, which the panels would
+// mostly pad, instead have [taps][C / groups][M rounded up to 16].
 int64_t packed_conv_floats(const View& w, int64_t groups);
 void pack_conv_weights(const View& w, int64_t groups, float* out);
 // Groups of 2, 4 or 8 channels in and as many out.
@@ -20,7 +20,8 @@ inline bool narrow_groups(int64_t c, int64_t m, int64_t groups) {
   return (cg == 2 || cg == 4 || cg == 8) && c == cg * groups && m == c;
 }
 
-// For "cube.depthwise": w is f32 [M, 1, k...]; packed as [taps][M rounded up to 16], unused ones zero.
+// For "cube.depthwise": w is f32 [M, 1, k...]; packed as [taps][M rounded up to 16], unused ones
+// zero.
 int64_t packed_depthwise_floats(const View& w);
 void pack_depthwise_weights(const View& w, float* out);
 

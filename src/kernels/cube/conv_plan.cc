@@ -21,7 +21,8 @@ int64_t round64(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 // True if every tap of every window lies inside the input.
 bool windows_inside(const ConvShape& s) {
   for (int a = 0; a < 3; ++a)
-    if (s.pad[a] != 0 || (s.out[a] - 1) * s.stride[a] + (s.k[a] - 1) * s.dilation[a] >= s.in[a]) return false;
+    if (s.pad[a] != 0 || (s.out[a] - 1) * s.stride[a] + (s.k[a] - 1) * s.dilation[a] >= s.in[a])
+      return false;
   return true;
 }
 
@@ -52,17 +53,21 @@ void choose_access(const Call& call, ConvPlan& p) {
   p.segment_k = p.cg * (p.run_over_kw ? s.k[2] : 1);
 }
 
-// A rough time, in cycles, of a cut into `blocks` blocks of `pixels` pixels and `pieces` pieces: mean over
-// one to sixteen threads, so that small tasks are cut evenly and large ones are not cut for nothing.
-double cost(const ConvPlan& p, double blocks, double pixels, double buffer_floats, int64_t pieces, int64_t unit) {
+// A rough time, in cycles, of a cut into `blocks` blocks of `pixels` pixels and `pieces` pieces:
+// mean over one to sixteen threads, so that small tasks are cut evenly and large ones are not cut
+// for nothing.
+double cost(const ConvPlan& p, double blocks, double pixels, double buffer_floats, int64_t pieces,
+            int64_t unit) {
   bool split_groups = p.s.groups > 1;
   double units = static_cast<double>(split_groups ? p.s.groups : ceil_div(p.panels, unit));
   double most = std::ceil(units / static_cast<double>(pieces));
-  double columns = split_groups ? most * static_cast<double>(p.panels) * 16
-                                : std::min(most * static_cast<double>(unit), static_cast<double>(p.panels)) * 16;
+  double columns =
+      split_groups ? most * static_cast<double>(p.panels) * 16
+                   : std::min(most * static_cast<double>(unit), static_cast<double>(p.panels)) * 16;
   double k = static_cast<double>(p.k), groups = split_groups ? most : 1;
   double tile = std::ceil(pixels / 6) * 1.5 + pixels;  // short tiles wait for B
-  double multiply = tile / 1.25 * k * columns / 32 + pixels * columns / 16 * (3 + 16 * p.tail.cycles);
+  double multiply =
+      tile / 1.25 * k * columns / 32 + pixels * columns / 16 * (3 + 16 * p.tail.cycles);
   double copy = buffer_floats * groups / 4, weights = k * columns * 4 / 24;
   double chunk = multiply + copy + weights + 2000, sum = 0;
   for (double threads : {1.0, 2.0, 4.0, 8.0, 16.0})
@@ -75,14 +80,19 @@ struct Best {
   int64_t rows = 1, pieces = 1, unit = 1;
 };
 
-// Tries pieces of the columns or groups for a cut of the pixels into `cuts` parts of each plane or run.
-void try_pieces(const ConvPlan& p, int64_t cuts, double blocks, double pixels, double buffer_floats, Best& best) {
+// Tries pieces of the columns or groups for a cut of the pixels into `cuts` parts of each plane or
+// run.
+void try_pieces(const ConvPlan& p, int64_t cuts, double blocks, double pixels, double buffer_floats,
+                Best& best) {
   for (int64_t unit : {4, 2, 1}) {
     if (unit != 1 && (p.s.groups > 1 || p.panels < unit)) continue;
     int64_t units = p.s.groups > 1 ? p.s.groups : ceil_div(p.panels, unit);
-    for (int64_t pieces = 1; pieces <= std::min<int64_t>(units, 64); pieces = pieces < 4 ? pieces + 1 : pieces * 2) {
+    for (int64_t pieces = 1; pieces <= std::min<int64_t>(units, 64);
+         pieces = pieces < 4 ? pieces + 1 : pieces * 2) {
       // Narrow pieces run narrow tiles, which are slower.
-      double c = cost(p, blocks, pixels, buffer_floats, pieces, unit) * (unit == 4 ? 1 : unit == 2 ? 1.03 : 1.15);
+      double c = cost(p, blocks, pixels, buffer_floats, pieces, unit) * (unit == 4   ? 1
+                                                                         : unit == 2 ? 1.03
+                                                                                     : 1.15);
       if (best.cost < 0 || c < best.cost * 0.995) best = {c, cuts, pieces, unit};
     }
   }
@@ -115,10 +125,13 @@ void cut_buffered(ConvPlan& p) {
   constexpr double kBudget = kBufferBytes / 4;
   int64_t height = s.out[1], width = s.out[2], rows = 1;
   // The most rows, or with one row the most columns, whose input fits.
-  while (rows < height && rows * width < most_pixels(p) && buffer_floats(p, rows + 1, width) <= kBudget) ++rows;
+  while (rows < height && rows * width < most_pixels(p) &&
+         buffer_floats(p, rows + 1, width) <= kBudget)
+    ++rows;
   if (rows == 1 && width > kMinPixels)
     while (ceil_div(width, p.column_pieces) > kMinPixels &&
-           (buffer_floats(p, 1, ceil_div(width, p.column_pieces)) > kBudget || width / p.column_pieces > most_pixels(p)))
+           (buffer_floats(p, 1, ceil_div(width, p.column_pieces)) > kBudget ||
+            width / p.column_pieces > most_pixels(p)))
       p.column_pieces = next_cut(p.column_pieces);
   Best best;
   double planes = static_cast<double>(s.n) * static_cast<double>(s.out[0]);
@@ -126,8 +139,8 @@ void cut_buffered(ConvPlan& p) {
     // One row at a time, cut along its width.
     for (int64_t n = p.column_pieces; n <= std::max(p.column_pieces, width / 32); n = next_cut(n)) {
       int64_t columns = ceil_div(width, n);
-      try_pieces(p, n, planes * static_cast<double>(height) * static_cast<double>(n), static_cast<double>(columns),
-                 buffer_floats(p, 1, columns), best);
+      try_pieces(p, n, planes * static_cast<double>(height) * static_cast<double>(n),
+                 static_cast<double>(columns), buffer_floats(p, 1, columns), best);
       if (n >= 64 * p.column_pieces) break;
     }
     p.row_pieces = height, p.column_pieces = best.rows;
@@ -135,7 +148,8 @@ void cut_buffered(ConvPlan& p) {
     int64_t least = ceil_div(height, rows);
     for (int64_t n = least; n <= height; n = next_cut(n)) {
       int64_t r = ceil_div(height, n);
-      try_pieces(p, n, planes * static_cast<double>(n), static_cast<double>(r * width), buffer_floats(p, r, width), best);
+      try_pieces(p, n, planes * static_cast<double>(n), static_cast<double>(r * width),
+                 buffer_floats(p, r, width), best);
       if (n >= 64 * least) break;
     }
     p.row_pieces = best.rows;
@@ -149,9 +163,14 @@ void cut_buffered(ConvPlan& p) {
 Status size_scratch(ConvPlan& p) {
   const ConvShape& s = p.s;
   constexpr int64_t kLimit = int64_t{1} << 42;
-  int64_t columns = p.s.groups > 1 ? p.mg : std::min(ceil_div(ceil_div(p.panels, p.column_unit), p.pieces) * p.column_unit * 16, p.mg);
+  int64_t columns =
+      p.s.groups > 1
+          ? p.mg
+          : std::min(ceil_div(ceil_div(p.panels, p.column_unit), p.pieces) * p.column_unit * 16,
+                     p.mg);
   if (!product_within({s.k[0], p.buffer_height, p.buffer_width, p.cg, 4}, kLimit) ||
-      !product_within({p.max_pixels, columns, 4}, kLimit) || !product_within({p.segments, 8}, kLimit))
+      !product_within({p.max_pixels, columns, 4}, kLimit) ||
+      !product_within({p.segments, 8}, kLimit))
     return error(code::kTooLarge, format("{}: the window needs too much scratch memory", kName));
   if (!p.in_place) p.buffer_bytes = round64(s.k[0] * p.buffer_height * p.buffer_width * p.cg * 4);
   if (!p.uniform) {
@@ -187,8 +206,8 @@ Result<ConvPlan> plan_conv(const Call& call, const ConvShape& s) {
   ConvPlan p;
   p.s = s;
   if (call.in.size() < 2) return error(code::kBadOp, format("{}: needs packed weights", kName));
-  GE_RETURN_IF_ERROR(
-      check_packed(call.in[1], {s.groups, panels(s.m / s.groups) * 16, s.taps(), s.c / s.groups}, kName));
+  GE_RETURN_IF_ERROR(check_packed(
+      call.in[1], {s.groups, panels(s.m / s.groups) * 16, s.taps(), s.c / s.groups}, kName));
   GE_TRY(p.tail, conv_tail(call, s, kName));
   if (s.empty()) return p;
   choose_access(call, p);

@@ -1,6 +1,6 @@
-// How cube.conv does a task of given sizes: where A is read from, how the output is cut into blocks of
-// pixels and pieces of columns, and what scratch that takes. Pure arithmetic on sizes and strides: the same
-// for any thread count and any instruction set.
+// How cube.conv does a task of given sizes: where A is read from, how the output is cut into blocks
+// of pixels and pieces of columns, and what scratch that takes. Pure arithmetic on sizes and
+// strides: the same for any thread count and any instruction set.
 #pragma once
 
 #include "kernels/cube/conv_epilogue.h"
@@ -21,16 +21,17 @@ struct ConvPlan {
   ConvShape s;
   ConvTail tail;
   RowStrides x, y, residual;
-  int64_t cg = 0, mg = 0, k = 0, panels = 0;  // of one group: channels in and out, rows of B, its panels
+  int64_t cg = 0, mg = 0, k = 0,
+          panels = 0;  // of one group: channels in and out, rows of B, its panels
   bool has_residual = false;
-  bool in_place = false;         // windows are read where x lies: no padding, contiguous channels
-  bool uniform = false;          // in place with 1x1 windows whose pixels are evenly spaced: no offsets
-  bool scatter = false;          // y has no contiguous channels: results pass through scratch
+  bool in_place = false;  // windows are read where x lies: no padding, contiguous channels
+  bool uniform = false;   // in place with 1x1 windows whose pixels are evenly spaced: no offsets
+  bool scatter = false;   // y has no contiguous channels: results pass through scratch
   bool gather_residual = false;  // the residual is copied to where the results go first
-  int64_t even = 0;              // pixels over which y (and a residual read in place) advance evenly
+  int64_t even = 0;  // pixels over which y (and a residual read in place) advance evenly
 
   // Segments of K: runs of segment_k floats.
-  bool run_over_kw = false;      // a kernel row is one run
+  bool run_over_kw = false;  // a kernel row is one run
   int64_t segments = 0, segment_k = 0;
 
   // The cut: chunk = block * pieces + piece.
@@ -42,13 +43,15 @@ struct ConvPlan {
   // Scratch: buffer, row offsets, segment offsets, tile for scattered results, program.
   int64_t buffer_height = 0, buffer_width = 0;  // input rows and columns of the largest block
   int64_t buffer_bytes = 0, rows_bytes = 0, segments_bytes = 0, tile_bytes = 0, program_bytes = 0;
-  int64_t max_pixels = 0;                       // of a block
+  int64_t max_pixels = 0;  // of a block
 
   int64_t blocks() const {
     return in_place ? runs * run_pieces : s.n * s.out[0] * row_pieces * column_pieces;
   }
   int64_t chunks() const { return s.empty() ? 0 : blocks() * pieces; }
-  int64_t scratch() const { return buffer_bytes + rows_bytes + segments_bytes + tile_bytes + program_bytes; }
+  int64_t scratch() const {
+    return buffer_bytes + rows_bytes + segments_bytes + tile_bytes + program_bytes;
+  }
   // Input rows, or columns, that n output rows, or columns, need; axis 1 or 2.
   int64_t extent(int axis, int64_t n) const {
     return (n - 1) * s.stride[axis] + (s.k[axis] - 1) * s.dilation[axis] + 1;

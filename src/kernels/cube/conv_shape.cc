@@ -67,7 +67,8 @@ Status check_numbers(const Call& call, size_t min_ints, std::string_view kernel)
       !product_within({s.n, s.in[0], s.in[1], s.in[2], s.c}, kLimit))
     return bad(kernel, "an operand is too large");
   for (int a = 0; a < 3; ++a)
-    if (!product_within({s.out[a], s.stride[a]}, kLimit) || !product_within({s.k[a], s.dilation[a]}, kLimit))
+    if (!product_within({s.out[a], s.stride[a]}, kLimit) ||
+        !product_within({s.k[a], s.dilation[a]}, kLimit))
       return bad(kernel, "a window lies too far outside the input");
   return ok();
 }
@@ -108,7 +109,8 @@ ConvShape pool_shape_unchecked(const Call& call) {
 }
 
 Result<ConvShape> conv_shape(const Call& call, std::string_view kernel) {
-  size_t rank = call.ints.empty() ? 0 : static_cast<size_t>(std::clamp<int64_t>(call.ints[0], 0, 3));
+  size_t rank =
+      call.ints.empty() ? 0 : static_cast<size_t>(std::clamp<int64_t>(call.ints[0], 0, 3));
   GE_RETURN_IF_ERROR(check_numbers(call, 3 + 4 * rank, kernel));
   ConvShape s = conv_shape_unchecked(call);
   if (s.groups < 1 || s.c % s.groups || s.m % s.groups)
@@ -118,7 +120,8 @@ Result<ConvShape> conv_shape(const Call& call, std::string_view kernel) {
 }
 
 Result<ConvShape> pool_shape(const Call& call, std::string_view kernel) {
-  size_t rank = call.ints.empty() ? 0 : static_cast<size_t>(std::clamp<int64_t>(call.ints[0], 0, 3));
+  size_t rank =
+      call.ints.empty() ? 0 : static_cast<size_t>(std::clamp<int64_t>(call.ints[0], 0, 3));
   GE_RETURN_IF_ERROR(check_numbers(call, 2 + 5 * rank, kernel));
   for (size_t i = 0; i < rank; ++i) {
     int64_t v = call.ints[2 + 4 * rank + i];
@@ -132,7 +135,8 @@ Result<ConvShape> pool_shape(const Call& call, std::string_view kernel) {
 Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel) {
   if (present(call, 2)) {
     const View& b = call.in[2];
-    if (b.dtype != DType::f32 || b.rank != 1 || !b.dims || !b.strides || b.dims[0] != s.m || !b.dense())
+    if (b.dtype != DType::f32 || b.rank != 1 || !b.dims || !b.strides || b.dims[0] != s.m ||
+        !b.dense())
       return bad(kernel, "the bias must be a dense f32 vector, one number for each output channel");
   }
   if (present(call, 3)) {
@@ -146,17 +150,23 @@ Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string
 }
 
 Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel) {
-  if (w.dtype != DType::f32 || w.rank < 1 || w.rank > kMaxRank || !w.dims || !w.strides || !w.dense())
+  if (w.dtype != DType::f32 || w.rank < 1 || w.rank > kMaxRank || !w.dims || !w.strides ||
+      !w.dense())
     return bad(kernel, "the packed weights must be dense f32");
   constexpr int64_t kLimit = int64_t{1} << 46;
   int64_t have = 1, want = 1;
   for (int i = 0; i < w.rank; ++i)
-    if (w.dims[i] < 0 || !product_within({have, w.dims[i]}, kLimit)) return bad(kernel, "the packed weights are too large");
-    else have *= w.dims[i];
+    if (w.dims[i] < 0 || !product_within({have, w.dims[i]}, kLimit))
+      return bad(kernel, "the packed weights are too large");
+    else
+      have *= w.dims[i];
   for (int64_t v : sizes)
-    if (!product_within({want, v}, kLimit)) return bad(kernel, "the packed weights are too large");
-    else want *= v;
-  if (have != want) return bad(kernel, format("the packed weights have {} elements, not {}", have, want));
+    if (!product_within({want, v}, kLimit))
+      return bad(kernel, "the packed weights are too large");
+    else
+      want *= v;
+  if (have != want)
+    return bad(kernel, format("the packed weights have {} elements, not {}", have, want));
   return ok();
 }
 

@@ -1,5 +1,5 @@
-// ConvShape: the numbers of a convolution or pooling task, checked, written as if every task had the
-// three spatial axes depth, height, width (missing leading ones are 1). Shared by cube.conv,
+// ConvShape: the numbers of a convolution or pooling task, checked, written as if every task had
+// the three spatial axes depth, height, width (missing leading ones are 1). Shared by cube.conv,
 // cube.depthwise and the pools; knows nothing of how they compute.
 #pragma once
 

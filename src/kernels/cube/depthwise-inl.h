@@ -1,9 +1,10 @@
-// The loops of cube.depthwise; see depthwise.h. Included by conv_targets.h only, inside a namespace.
+// The loops of cube.depthwise; see depthwise.h. Included by conv_targets.h only, inside a
+// namespace.
 //
-// A tile is T neighbouring pixels of a row and one vector of channels: T sums and KW weights stay in
-// registers, every input column is read once a kernel row (and input channel of the group, where groups have
-// more than one: see Mode). Which columns lie outside the input is known
-// at compile time in the usual cases: on small maps most tiles touch an edge.
+// A tile is T neighbouring pixels of a row and one vector of channels: T sums and KW weights stay
+// in registers, every input column is read once a kernel row (and input channel of the group, where
+// groups have more than one: see Mode). Which columns lie outside the input is known at compile
+// time in the usual cases: on small maps most tiles touch an edge.
 
 #if defined(__clang__)
 #define GE_UNROLL_COLUMNS _Pragma("clang loop unroll(full)")
@@ -33,10 +34,14 @@ GE_INLINE V::I read_index(const DepthwiseRow& r, int ci) {
 
 GE_INLINE V::F activate(V::F x, const DepthwiseRow& r) {
   switch (r.act) {
-    case Act::none: return x;
-    case Act::relu: return V::max(V::zero(), x);
-    case Act::clip: return V::min(V::set1(r.hi), V::max(V::set1(r.lo), x));
-    case Act::leaky: return V::if_negative(x, V::mul(V::set1(r.alpha), x));
+    case Act::none:
+      return x;
+    case Act::relu:
+      return V::max(V::zero(), x);
+    case Act::clip:
+      return V::min(V::set1(r.hi), V::max(V::set1(r.lo), x));
+    case Act::leaky:
+      return V::if_negative(x, V::mul(V::set1(r.alpha), x));
   }
   return x;
 }
@@ -81,33 +86,42 @@ GE_INLINE void dw_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
       for (int j = 0; j < kColumns; ++j, p += r.x_step) {
         if (E != kAny && (E & kLeft) && j == 0) continue;
         if (E != kAny && (E & kRight) && j == kColumns - 1) continue;
-        if (E == kAny && static_cast<uint64_t>(start + j) >= static_cast<uint64_t>(r.width)) continue;
+        if (E == kAny && static_cast<uint64_t>(start + j) >= static_cast<uint64_t>(r.width))
+          continue;
         V::F x = read<M>(p, r, c, ci, index);
         GE_UNROLL
         for (int i = 0; i < KW; ++i)
-          if (j >= i && (j - i) % S == 0 && (j - i) / S < T) acc[(j - i) / S] = V::fma(x, w[i], acc[(j - i) / S]);
+          if (j >= i && (j - i) % S == 0 && (j - i) / S < T)
+            acc[(j - i) / S] = V::fma(x, w[i], acc[(j - i) / S]);
       }
     }
   }
   finish<T>(acc, r, c, ow);
 }
 
-// All channels of pixels [ow, ow + T): neighbouring channels one after another, as they lie in memory.
+// All channels of pixels [ow, ow + T): neighbouring channels one after another, as they lie in
+// memory.
 template <int M, int KW, int S, int T, int E>
 static void dw_tile(const DepthwiseRow& r, int64_t ow) {
   const int64_t last = r.channels - V::kLanes;
   // The last vector may overlap the one before it and compute the same again.
-  for (int64_t c = 0; c < r.channels; c += V::kLanes) dw_vector<M, KW, S, T, E>(r, c < last ? c : last, ow);
+  for (int64_t c = 0; c < r.channels; c += V::kLanes)
+    dw_vector<M, KW, S, T, E>(r, c < last ? c : last, ow);
 }
 
 using TileFn = void (*)(const DepthwiseRow&, int64_t);
 
 template <int M, int KW, int S, int E>
 struct TileTable {
-  static constexpr TileFn fn[kMaxTile + 1] = {
-      nullptr,
-      dw_tile<M, KW, S, 1, E>, dw_tile<M, KW, S, 2, E>, dw_tile<M, KW, S, 3, E>, dw_tile<M, KW, S, 4, E>,
-      dw_tile<M, KW, S, 5, E>, dw_tile<M, KW, S, 6, E>, dw_tile<M, KW, S, 7, E>, dw_tile<M, KW, S, 8, E>};
+  static constexpr TileFn fn[kMaxTile + 1] = {nullptr,
+                                              dw_tile<M, KW, S, 1, E>,
+                                              dw_tile<M, KW, S, 2, E>,
+                                              dw_tile<M, KW, S, 3, E>,
+                                              dw_tile<M, KW, S, 4, E>,
+                                              dw_tile<M, KW, S, 5, E>,
+                                              dw_tile<M, KW, S, 6, E>,
+                                              dw_tile<M, KW, S, 7, E>,
+                                              dw_tile<M, KW, S, 8, E>};
 };
 
 // Tiles by Edge; where one is null, kAny serves.
@@ -117,7 +131,8 @@ struct Family {
 
 template <int M, int KW, int S>
 GE_INLINE Family small_family() {
-  return {{TileTable<M, KW, S, kInside>::fn, nullptr, nullptr, nullptr, TileTable<M, KW, S, kAny>::fn}};
+  return {
+      {TileTable<M, KW, S, kInside>::fn, nullptr, nullptr, nullptr, TileTable<M, KW, S, kAny>::fn}};
 }
 
 template <int S>
@@ -132,8 +147,10 @@ static Family choose(const DepthwiseRow& r) {
   if (r.dilation != 1) return {};
   if (r.group > 1) {
     const bool splat = r.group >= V::kLanes;
-    if (r.kw == 3 && r.stride == 1) return splat ? small_family<kSplat, 3, 1>() : small_family<kSpread, 3, 1>();
-    if (r.kw == 3 && r.stride == 2) return splat ? small_family<kSplat, 3, 2>() : small_family<kSpread, 3, 2>();
+    if (r.kw == 3 && r.stride == 1)
+      return splat ? small_family<kSplat, 3, 1>() : small_family<kSpread, 3, 1>();
+    if (r.kw == 3 && r.stride == 2)
+      return splat ? small_family<kSplat, 3, 2>() : small_family<kSpread, 3, 2>();
     return {};
   }
   if (r.kw == 3 && r.stride == 1) return full_family3<1>();
@@ -149,11 +166,14 @@ template <int M, int U, bool kPart>
 GE_INLINE void dw_pixel(const DepthwiseRow& r, int64_t c, int64_t n, int64_t ow) {
   int64_t start = ow * r.stride - r.pad;
   int64_t first = start >= 0 ? 0 : (-start + r.dilation - 1) / r.dilation;
-  int64_t last = std::min(r.kw, start >= r.width ? 0 : (r.width - start + r.dilation - 1) / r.dilation);
+  int64_t last =
+      std::min(r.kw, start >= r.width ? 0 : (r.width - start + r.dilation - 1) / r.dilation);
   V::F acc[U];
   GE_UNROLL
   for (int u = 0; u < U; ++u)
-    acc[u] = !r.bias ? V::zero() : kPart ? V::load_n(r.bias + c, n) : V::load(r.bias + c + u * V::kLanes);
+    acc[u] = !r.bias ? V::zero()
+             : kPart ? V::load_n(r.bias + c, n)
+                     : V::load(r.bias + c + u * V::kLanes);
   const int group = M == kDepth ? 1 : static_cast<int>(r.group);
   for (int64_t k = 0; k < r.rows; ++k) {
     const float* x = r.x[k] + (start + first * r.dilation) * r.x_step;

@@ -1,7 +1,7 @@
-// cube.depthwise: one filter a channel (or several, M = multiplier * C), 1 to 3 spatial axes; and the narrow groups
-// of cube.conv. Channels-last
-// operands are read and written in place; others, and multipliers, go through a buffer of the input rows
-// that an output row needs, 64 channels at a time.
+// cube.depthwise: one filter a channel (or several, M = multiplier * C), 1 to 3 spatial axes; and
+// the narrow groups of cube.conv. Channels-last operands are read and written in place; others, and
+// multipliers, go through a buffer of the input rows that an output row needs, 64 channels at a
+// time.
 #include "kernels/cube/depthwise.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct State {
   ConvShape s;
   ConvTail tail;
   RowStrides y, residual;
-  bool in_place = false;        // x is read where it lies
-  bool scatter = false;         // y has no contiguous channels
+  bool in_place = false;  // x is read where it lies
+  bool scatter = false;   // y has no contiguous channels
   bool gather_residual = false;
   int64_t group = 1;  // channels of a group
   int64_t channel_pieces = 1;
@@ -57,9 +57,10 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
   st.scatter = !(s.yc == 1 || s.m == 1);
   st.gather_residual = present(call, 3) && (st.scatter || !(st.residual.c == 1 || s.m == 1));
   if (st.in_place && !st.scatter && !st.gather_residual) {
-    // With tall windows, few enough that an input row is still in the first level cache when the next output
-    // row needs it; else all.
-    int64_t bytes = std::min<int64_t>(s.k[0] * s.k[1] + 1, 1 << 10) * s.in[2] * 64;  // of 16 channels
+    // With tall windows, few enough that an input row is still in the first level cache when the
+    // next output row needs it; else all.
+    int64_t bytes =
+        std::min<int64_t>(s.k[0] * s.k[1] + 1, 1 << 10) * s.in[2] * 64;  // of 16 channels
     st.block = s.k[0] * s.k[1] < 7 ? panels(s.m) * 16 : std::max<int64_t>(2, 40960 / bytes) * 16;
   }
   // Kept while there are few; in wide rows the arithmetic is soon forgotten.
@@ -99,7 +100,8 @@ void gather_row(const ConvShape& s, const float* x, int64_t m0, int64_t n, float
   }
 }
 
-// A worker's part of a chunk: channels [m0, m0 + n), row after row. `row` holds what all rows share.
+// A worker's part of a chunk: channels [m0, m0 + n), row after row. `row` holds what all rows
+// share.
 struct Strip {
   const State& st;
   const Call& call;
@@ -115,7 +117,9 @@ Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   auto** x = reinterpret_cast<const float**>(call.scratch);
   auto* input = reinterpret_cast<float*>(call.scratch + st.rows_bytes);
   float* output = input + st.input_bytes / 4;
-  Strip p{st, call, m0, n, x, x + s.k[0] * s.k[1], input, output, output + st.output_bytes / 4, geometry(s)};
+  Strip p{
+      st,         call, m0, n, x, x + s.k[0] * s.k[1], input, output, output + st.output_bytes / 4,
+      geometry(s)};
   Epilogue e = register_epilogue(call, s);
   DepthwiseRow& r = p.row;
   r.x = p.x, r.w = p.w;
@@ -131,7 +135,8 @@ Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   return p;
 }
 
-// Points x and w at the kernel rows of output row `at` that lie inside the input; gives their number.
+// Points x and w at the kernel rows of output row `at` that lie inside the input; gives their
+// number.
 int64_t point_rows(Strip& p, const Pixel& at) {
   const ConvShape& s = p.st.s;
   TapRange d = valid_taps(s, 0, at.d), h = valid_taps(s, 1, at.h);
@@ -148,7 +153,8 @@ int64_t point_rows(Strip& p, const Pixel& at) {
         gather_row(s, x, p.m0, p.n, dst);
         p.x[rows] = dst;
       }
-      p.w[rows] = p.call.in[1].as<float>() + (kd * s.k[1] + kh) * s.k[2] * p.st.group * p.row.weight_step + p.m0;
+      p.w[rows] = p.call.in[1].as<float>() +
+                  (kd * s.k[1] + kh) * s.k[2] * p.st.group * p.row.weight_step + p.m0;
     }
   return rows;
 }
@@ -172,7 +178,8 @@ void run_row(Strip& p, const Pixel& at) {
   GE_ON_ISA(dw_row)(r);
   if (st.tail.program) {
     int64_t row = (at.n * s.out[0] + at.d) * s.out[1] + at.h;
-    finish_tile(st.tail, s, p.call, r.y, r.y_step, row * s.out[2], s.out[2], p.m0, p.n, p.call.scratch + st.bytes());
+    finish_tile(st.tail, s, p.call, r.y, r.y_step, row * s.out[2], s.out[2], p.m0, p.n,
+                p.call.scratch + st.bytes());
   }
   if (st.scatter)
     for (int64_t j = 0; j < p.n; ++j)
@@ -187,9 +194,10 @@ Result<Work> prepare(const Call& call) {
 
 Status run(const Call& call, int64_t chunk) { return run_by_rows(call, call.state, chunk); }
 
-// in: x [N, C, spatial], packed weights (conv_pack.h), bias [M] or none, residual of y's dims or none,
-// operands of the vector program. out: y [N, M, spatial]. ints: [spatial rank, groups = C, k[], stride[],
-// dilation[], pad_begin[], act]. floats: clip [lo, hi], leaky [alpha]. blob: a vector program or empty.
+// in: x [N, C, spatial], packed weights (conv_pack.h), bias [M] or none, residual of y's dims or
+// none, operands of the vector program. out: y [N, M, spatial]. ints: [spatial rank, groups = C,
+// k[], stride[], dilation[], pad_begin[], act]. floats: clip [lo, hi], leaky [alpha]. blob: a
+// vector program or empty.
 const Register depthwise({.name = kName, .unit = Unit::cube, .prepare = prepare, .run = run});
 
 }  // namespace
@@ -218,7 +226,8 @@ Status run_by_rows(const Call& call, const void* state, int64_t chunk) {
   Range r = piece(units(st), chunk, chunks(st));
   for (int64_t u = r.begin; u < r.end;) {
     Range c = piece(panels(s.m), u / height, st.channel_pieces);
-    int64_t first = u % height, count = std::min(height - first, r.end - u), m1 = std::min(s.m, c.end * 16);
+    int64_t first = u % height, count = std::min(height - first, r.end - u),
+            m1 = std::min(s.m, c.end * 16);
     for (int64_t m0 = c.begin * 16; m0 < m1; m0 += st.block) {
       Strip p = make_strip(st, call, m0, std::min(st.block, m1 - m0));
       Pixel at = pixel_at(s, first * s.out[2]);

@@ -1,6 +1,7 @@
-// Convolution by rows, one vector of output channels at a time, for groups of one channel (cube.depthwise) and
-// narrow groups (part of cube.conv): what depthwise.cc hands to the loops of depthwise-inl.h, which are compiled
-// once for each instruction set, and what conv.cc calls. Not for wide groups: those are matrix products.
+// Convolution by rows, one vector of output channels at a time, for groups of one channel
+// (cube.depthwise) and narrow groups (part of cube.conv): what depthwise.cc hands to the loops of
+// depthwise-inl.h, which are compiled once for each instruction set, and what conv.cc calls. Not
+// for wide groups: those are matrix products.
 #pragma once
 
 #include "kernels/cube/conv_shape.h"
@@ -8,8 +9,8 @@
 
 namespace ge::kernels::cube {
 
-// Neighbouring pixels that are computed together, and which of their columns lie outside the input: none, the
-// first, the last, both, or any.
+// Neighbouring pixels that are computed together, and which of their columns lie outside the input:
+// none, the first, the last, both, or any.
 inline constexpr int kMaxTile = 8;
 enum Edge { kInside = 0, kLeft = 1, kRight = 2, kBoth = 3, kAny = 4 };
 struct DepthwiseTile {
@@ -18,8 +19,8 @@ struct DepthwiseTile {
 };
 
 struct DepthwiseRow {
-  // The kernel rows that lie inside the input: pointers to their input at column 0, and to their weights
-  // [KW][group][weight_step]. All pointers stand at the first channel.
+  // The kernel rows that lie inside the input: pointers to their input at column 0, and to their
+  // weights [KW][group][weight_step]. All pointers stand at the first channel.
   int64_t rows = 0;
   const float* const* x = nullptr;
   const float* const* w = nullptr;
@@ -32,7 +33,7 @@ struct DepthwiseRow {
   float* y = nullptr;
   int64_t y_step = 0, out = 0;
   int64_t channels = 0;
-  int64_t group = 1;  // channels of a group, in and out: 1, 2, 4 or 8
+  int64_t group = 1;                     // channels of a group, in and out: 1, 2, 4 or 8
   const DepthwiseTile* tiles = nullptr;  // or null: depthwise_tile() gives them
   int64_t tile_count = 0;
   Act act = Act::none;
@@ -48,7 +49,8 @@ inline DepthwiseTile depthwise_tile(const DepthwiseRow& r, int64_t i) {
   return {t.begin, static_cast<int>(t.end - t.begin), edge};
 }
 
-// The whole kernel for a checked shape whose groups are of one input channel or narrow (conv_pack.h).
+// The whole kernel for a checked shape whose groups are of one input channel or narrow
+// (conv_pack.h).
 Result<Work> prepare_by_rows(const Call& call, const ConvShape& s, std::string_view kernel);
 Status run_by_rows(const Call& call, const void* state, int64_t chunk);
 

@@ -31,7 +31,7 @@ GE_INLINE void pool_block(const Window& w, int64_t c, int64_t n, V::F scale, flo
     for (int64_t h = 0; h < w.count[1]; ++h) {
       const float* p = w.x + d * w.step[0] + h * w.step[1] + c;
       for (int64_t i = 0; i < w.count[2]; ++i, p += w.step[2]) {
-  GE_UNROLL
+        GE_UNROLL
         for (int u = 0; u < U; ++u)
           acc[u] = combine<kMax>(acc[u], kPart ? V::load_n(p, n) : V::load(p + u * kLanes));
       }
@@ -56,7 +56,8 @@ static void pool_pixel(const Window& w, int64_t c0, int64_t c1, float scale, flo
 }
 
 // One output row (n, od, oh) of a channels-last pool, channels [c0, c1).
-static void pool_row_channels_last(const PoolTask& t, int64_t n, int64_t od, int64_t oh, int64_t c0, int64_t c1) {
+static void pool_row_channels_last(const PoolTask& t, int64_t n, int64_t od, int64_t oh, int64_t c0,
+                                   int64_t c1) {
   const ConvShape& s = t.s;
   bool max = t.kind == PoolKind::max;
   TapRange d = valid_taps(s, 0, od), h = valid_taps(s, 1, oh);
@@ -84,7 +85,8 @@ template <bool kMax>
 GE_INLINE void combine_row(float* acc, const float* x, int64_t stride, int64_t n) {
   if (stride == 1) {
     int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) V::store(acc + i, combine<kMax>(V::load(acc + i), V::load(x + i)));
+    for (; i + kLanes <= n; i += kLanes)
+      V::store(acc + i, combine<kMax>(V::load(acc + i), V::load(x + i)));
     for (; i < n; ++i) acc[i] = combine1<kMax>(acc[i], x[i]);
   } else if (stride == 2) {
     for (int64_t i = 0; i < n; ++i) acc[i] = combine1<kMax>(acc[i], x[2 * i]);
@@ -94,8 +96,8 @@ GE_INLINE void combine_row(float* acc, const float* x, int64_t stride, int64_t n
 }
 
 template <bool kMax>
-static void pool_row(const PoolTask& t, int64_t n, int64_t c, int64_t od, int64_t oh, float* column, float* acc,
-              const float* width_divisor) {
+static void pool_row(const PoolTask& t, int64_t n, int64_t c, int64_t od, int64_t oh, float* column,
+                     float* acc, const float* width_divisor) {
   const ConvShape& s = t.s;
   int64_t in = s.in[2], out = s.out[2];
   TapRange d = valid_taps(s, 0, od), h = valid_taps(s, 1, oh);
@@ -105,7 +107,8 @@ static void pool_row(const PoolTask& t, int64_t n, int64_t c, int64_t od, int64_
     for (int64_t kh = h.first; kh < h.last; ++kh) {
       int64_t id = od * s.stride[0] - s.pad[0] + kd * s.dilation[0];
       int64_t ih = oh * s.stride[1] - s.pad[1] + kh * s.dilation[1];
-      combine_row<kMax>(column, t.x + n * s.xn + c * s.xc + id * s.xs[0] + ih * s.xs[1], s.xs[2], in);
+      combine_row<kMax>(column, t.x + n * s.xn + c * s.xc + id * s.xs[0] + ih * s.xs[1], s.xs[2],
+                        in);
     }
   for (int64_t i = 0; i < out; ++i) acc[i] = kNeutral<kMax>;
   for (int64_t kw = 0; kw < s.k[2]; ++kw) {
@@ -113,7 +116,8 @@ static void pool_row(const PoolTask& t, int64_t n, int64_t c, int64_t od, int64_
     int64_t first = shift >= 0 ? 0 : (-shift + s.stride[2] - 1) / s.stride[2];
     int64_t last = shift >= in ? 0 : std::min(out, (in - shift + s.stride[2] - 1) / s.stride[2]);
     if (first < last)
-      combine_row<kMax>(acc + first, column + first * s.stride[2] + shift, s.stride[2], last - first);
+      combine_row<kMax>(acc + first, column + first * s.stride[2] + shift, s.stride[2],
+                        last - first);
   }
   float* y = t.y + n * s.yn + c * s.yc + od * s.ys[0] + oh * s.ys[1];
   if constexpr (kMax) {
@@ -176,15 +180,15 @@ GE_INLINE void global_block(const GlobalTask& t, const float* x, int64_t n, floa
       const float* p = runs.p;
       for (int64_t i0 = 0; i0 < len; i0 += kRun) {
         V::F acc[U];
-  GE_UNROLL
+        GE_UNROLL
         for (int u = 0; u < U; ++u) acc[u] = V::set1(kNeutral<kMax>);
         int64_t i1 = std::min(len, i0 + kRun);
         for (int64_t i = i0; i < i1; ++i, p += step) {
-  GE_UNROLL
+          GE_UNROLL
           for (int u = 0; u < U; ++u)
             acc[u] = combine<kMax>(acc[u], kPart ? V::load_n(p, n) : V::load(p + u * kLanes));
         }
-  GE_UNROLL
+        GE_UNROLL
         for (int u = 0; u < U; ++u) total[u] = combine<kMax>(total[u], acc[u]);
       }
     } while (runs.next());
@@ -222,10 +226,10 @@ GE_INLINE float reduce_run(const float* p, int64_t n, int64_t step) {
   int64_t i = 0;
   if (step == 1 && n >= kLanes) {
     V::F acc[4];
-  GE_UNROLL
+    GE_UNROLL
     for (int u = 0; u < 4; ++u) acc[u] = V::set1(kNeutral<kMax>);
     for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-  GE_UNROLL
+      GE_UNROLL
       for (int u = 0; u < 4; ++u) acc[u] = combine<kMax>(acc[u], V::load(p + i + u * kLanes));
     }
     for (; i + kLanes <= n; i += kLanes) acc[0] = combine<kMax>(acc[0], V::load(p + i));

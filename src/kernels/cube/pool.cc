@@ -1,5 +1,5 @@
-// vector.pool and vector.global_pool: max and average pooling over 1 to 3 spatial axes, any strides;
-// fast for channels-last and for rows that are contiguous (NCHW).
+// vector.pool and vector.global_pool: max and average pooling over 1 to 3 spatial axes, any
+// strides; fast for channels-last and for rows that are contiguous (NCHW).
 #include "kernels/cube/pool.h"
 
 #include <algorithm>
@@ -16,7 +16,9 @@ namespace {
 constexpr std::string_view kPool = "vector.pool";
 constexpr std::string_view kGlobal = "vector.global_pool";
 
-bool has_indices(const Call& call) { return call.out.size() > 1 && call.out[1].dtype != DType::none; }
+bool has_indices(const Call& call) {
+  return call.out.size() > 1 && call.out[1].dtype != DType::none;
+}
 
 bool channels_last(const ConvShape& s) { return s.xc == 1 && s.yc == 1 && s.c > 1; }
 
@@ -36,7 +38,8 @@ int64_t pool_chunks(const Call& call, const ConvShape& s) {
     return chunk_count(pool_units(call, s), row * vectors + 20);
   }
   double columns = static_cast<double>(s.in[2]) * static_cast<double>(s.k[0] * s.k[1]);
-  return chunk_count(pool_units(call, s), columns / 4 + static_cast<double>(s.out[2] * s.k[2]) / 2 + 50);
+  return chunk_count(pool_units(call, s),
+                     columns / 4 + static_cast<double>(s.out[2] * s.k[2]) / 2 + 50);
 }
 
 Status check_indices(const Call& call) {
@@ -44,7 +47,8 @@ Status check_indices(const Call& call) {
   if (i.dtype != DType::i64 || i.rank != y.rank || !i.dims || !i.strides ||
       !std::equal(i.dims, i.dims + i.rank, y.dims))
     return error(code::kBadOp, format("{}: the indices must be i64 of the output's shape", kPool));
-  if (call.ints[1] != 0) return error(code::kBadOp, format("{}: only max pooling has indices", kPool));
+  if (call.ints[1] != 0)
+    return error(code::kBadOp, format("{}: only max pooling has indices", kPool));
   return ok();
 }
 
@@ -70,11 +74,15 @@ int64_t plane_index(const ConvShape& s, bool column_major, int64_t id, int64_t i
   return s.rank == 3 ? id + s.in[0] * (ih + s.in[1] * iw) : s.rank == 2 ? ih + s.in[1] * iw : iw;
 }
 
-void max_with_index(const Call& call, const ConvShape& s, int64_t n, int64_t c, const int64_t o[3]) {
-  bool column_major = call.ints.size() > static_cast<size_t>(2 + 5 * s.rank) && call.ints[2 + 5 * s.rank] == 1;
+void max_with_index(const Call& call, const ConvShape& s, int64_t n, int64_t c,
+                    const int64_t o[3]) {
+  bool column_major =
+      call.ints.size() > static_cast<size_t>(2 + 5 * s.rank) && call.ints[2 + 5 * s.rank] == 1;
   TapRange r[3];
   for (int a = 0; a < 3; ++a) r[a] = valid_taps(s, a, o[a]);
-  auto input = [&](int a, int64_t tap) { return o[a] * s.stride[a] - s.pad[a] + tap * s.dilation[a]; };
+  auto input = [&](int a, int64_t tap) {
+    return o[a] * s.stride[a] - s.pad[a] + tap * s.dilation[a];
+  };
   const float* x = call.in[0].as<float>() + n * s.xn + c * s.xc;
   float best = -std::numeric_limits<float>::infinity();
   int64_t at = 0;
@@ -89,8 +97,10 @@ void max_with_index(const Call& call, const ConvShape& s, int64_t n, int64_t c, 
         at = plane_index(s, column_major, id, ih, iw);
       }
   RowStrides is = row_strides(call.out[1]);
-  call.out[0].as<float>()[n * s.yn + c * s.yc + o[0] * s.ys[0] + o[1] * s.ys[1] + o[2] * s.ys[2]] = best;
-  call.out[1].as<int64_t>()[n * is.n + c * is.c + o[0] * is.s[0] + o[1] * is.s[1] + o[2] * is.s[2]] =
+  call.out[0].as<float>()[n * s.yn + c * s.yc + o[0] * s.ys[0] + o[1] * s.ys[1] + o[2] * s.ys[2]] =
+      best;
+  call.out[1]
+      .as<int64_t>()[n * is.n + c * is.c + o[0] * is.s[0] + o[1] * is.s[1] + o[2] * is.s[2]] =
       (n * s.c + c) * s.in[0] * s.in[1] * s.in[2] + at;
 }
 
@@ -147,7 +157,9 @@ GlobalTask global_task(const Call& call) {
 
 bool channels_last(const GlobalTask& t) { return t.xc == 1 && t.yc == 1 && t.c > 1; }
 
-int64_t global_units(const GlobalTask& t) { return channels_last(t) ? t.n * ((t.c + 63) / 64) : t.n * t.c; }
+int64_t global_units(const GlobalTask& t) {
+  return channels_last(t) ? t.n * ((t.c + 63) / 64) : t.n * t.c;
+}
 
 int64_t global_chunks(const GlobalTask& t) {
   double pixels = static_cast<double>(t.pixels);
@@ -155,12 +167,15 @@ int64_t global_chunks(const GlobalTask& t) {
 }
 
 Result<Work> prepare_global(const Call& call) {
-  auto bad = [](std::string_view what) { return error(code::kBadOp, format("{}: {}", kGlobal, what)); };
+  auto bad = [](std::string_view what) {
+    return error(code::kBadOp, format("{}: {}", kGlobal, what));
+  };
   if (call.in.empty() || call.out.empty()) return bad("needs an input and an output");
   if (call.ints.empty() || call.ints[0] < 0 || call.ints[0] > 1) return bad("unknown kind");
   const View &x = call.in[0], &y = call.out[0];
   if (x.dtype != DType::f32 || y.dtype != DType::f32) return bad("takes f32");
-  if (x.rank < 2 || x.rank > kMaxRank || y.rank != x.rank || !x.dims || !y.dims || !x.strides || !y.strides)
+  if (x.rank < 2 || x.rank > kMaxRank || y.rank != x.rank || !x.dims || !y.dims || !x.strides ||
+      !y.strides)
     return bad("input and output must have the same axes, at least batch and channels");
   for (int a = 0; a < x.rank; ++a) {
     if (x.dims[a] < 0 || x.dims[a] > kMaxConvNumber || x.strides[a] > (int64_t{1} << 48) ||
@@ -188,15 +203,17 @@ Status run_global(const Call& call, int64_t chunk) {
   }
   int64_t blocks = (t.c + 63) / 64;
   for (int64_t i = r.begin; i < r.end; ++i)
-    GE_ON_ISA(global_channels_last)(t, i / blocks, i % blocks * 64, std::min(t.c, i % blocks * 64 + 64));
+    GE_ON_ISA(global_channels_last)
+    (t, i / blocks, i % blocks * 64, std::min(t.c, i % blocks * 64 + 64));
   return ok();
 }
 
 // ints: [spatial rank, kind (0 max, 1 average, 2 average that counts padding), k[], stride[],
 // dilation[], pad_begin[], pad_end[], storage_order (optional, for the indices)]. in[0] = x [N, C,
-// spatial]; out[0] = y; out[1] = i64 indices or absent, max only. A window with no element inside the
-// input gives -inf (max, index 0 of its plane) or 0 (average).
-const Register pool({.name = kPool, .unit = Unit::vector, .prepare = prepare_pool, .run = run_pool});
+// spatial]; out[0] = y; out[1] = i64 indices or absent, max only. A window with no element inside
+// the input gives -inf (max, index 0 of its plane) or 0 (average).
+const Register pool(
+    {.name = kPool, .unit = Unit::vector, .prepare = prepare_pool, .run = run_pool});
 // ints: [kind (0 max, 1 average)]. in[0] = x [N, C, spatial]; out[0] = y [N, C, 1, ...].
 const Register global_pool(
     {.name = kGlobal, .unit = Unit::vector, .prepare = prepare_global, .run = run_global});

@@ -27,7 +27,8 @@ inline int64_t divisor(const PoolTask& t, int axis, int64_t o) {
   return r.last - r.first;
 }
 
-// A global pool's input: the spatial axes merged where they can be, outermost first, innermost last.
+// A global pool's input: the spatial axes merged where they can be, outermost first, innermost
+// last.
 struct GlobalTask {
   bool max = false;
   int64_t n = 0, c = 0, xn = 0, xc = 0, yn = 0, yc = 0;

@@ -83,11 +83,7 @@ uint8_t small_float_code(DType t, double x, bool saturate, Round round) {
     int m = static_cast<int>(std::ldexp(a, f.mantissa_bits - e)) - (1 << f.mantissa_bits);
     return (e + f.bias) << f.mantissa_bits | m;
   };
-  if (t == DType::f4e2m1) {
-    if (std::isnan(x)) return static_cast<uint8_t>(code_of(f.max));
-  } else if (std::isnan(x)) {
-    return nan_code(t, negative);
-  }
+  if (std::isnan(x)) return t == DType::f4e2m1 ? 0x8 : nan_code(t, negative);
   double a = std::fabs(x);
   if (!std::isinf(a) && a != 0) {
     int e = std::max(std::ilogb(a), 1 - f.bias);

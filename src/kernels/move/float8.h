@@ -15,7 +15,7 @@ float small_float_value(DType t, uint8_t code);
 enum class Round : uint8_t { up = 0, down = 1, nearest = 2 };  // f8e8m0 only
 
 // saturate: out of range (infinities too) becomes the largest value; else infinity or NaN, whichever the
-// type has. f4e2m1 always saturates, and NaN becomes 6. f8e8m0 of a negative number is NaN.
+// type has. f4e2m1 always saturates, and NaN becomes -0. f8e8m0 of a negative number is NaN.
 uint8_t small_float_code(DType t, double value, bool saturate, Round round = Round::up);
 
 }  // namespace ge

@@ -28,10 +28,10 @@ int64_t lead_offset(const View& v, int lead, int64_t i) {
   return at;
 }
 
-// Eliminates a [n, width] in place; gives the determinant of its left square. With `full` also above the
-// diagonal, so that the left becomes the identity.
-double eliminate(double* a, int64_t n, int64_t width, bool full) {
-  double det = 1;
+// Eliminates a [n, width] in place; false if its left square is singular. With `full` also above the diagonal,
+// so that the left becomes the identity.
+bool eliminate(double* a, int64_t n, int64_t width, bool full, double& det) {
+  det = 1;
   for (int64_t k = 0; k < n; ++k) {
     int64_t pivot = k;
     for (int64_t i = k + 1; i < n; ++i)
@@ -42,7 +42,7 @@ double eliminate(double* a, int64_t n, int64_t width, bool full) {
     }
     double p = a[k * width + k];
     det *= p;
-    if (p == 0) return 0;
+    if (p == 0 || p != p) return false;
     if (full)
       for (int64_t j = 0; j < width; ++j) a[k * width + j] /= p;
     for (int64_t i = full ? 0 : k + 1; i < n; ++i) {
@@ -52,7 +52,7 @@ double eliminate(double* a, int64_t n, int64_t width, bool full) {
       for (int64_t j = k; j < width; ++j) a[i * width + j] -= f * a[k * width + j];
     }
   }
-  return det;
+  return true;
 }
 
 template <bool kInverse>
@@ -79,9 +79,10 @@ Status run(const Call& c, int64_t chunk) {
     for (int64_t r = 0; r < m.n; ++r)
       for (int64_t k = 0; k < width; ++k)
         a[r * width + k] = k < m.n ? load(x, from + r * m.row + k * m.column) : k - m.n == r;
-    double det = eliminate(a, m.n, width, kInverse);
+    double det;
+    bool regular = eliminate(a, m.n, width, kInverse, det);
     if constexpr (kInverse) {
-      if (det == 0 || det != det) return error(code::kRunFailed, format("Matrix {} of the input is singular.", i));
+      if (!regular) return error(code::kRunFailed, format("Matrix {} of the input is singular.", i));
       for (int64_t r = 0; r < m.n; ++r)
         for (int64_t k = 0; k < m.n; ++k) store(y, to + r * y.stride(-2) + k * y.stride(-1), a[r * width + m.n + k]);
     } else {

@@ -81,7 +81,7 @@ class Runner {
     // Lanes of a reduction that the steps touch, as a power of two.
     int64_t touched = cols <= t_.narrow_lanes ? t_.narrow_lanes : whole_ + (rest_ ? t_.wide_lanes : 0);
     lanes_ = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(touched, kSumLanes))));
-    std::copy(c.constants.begin(), c.constants.end(), at<uint32_t>(c.scalars));
+    if (!c.constants.empty()) std::memcpy(at<std::byte>(c.scalars), c.constants.data(), c.constants.size() * 4);
     set_slots();
   }
 
@@ -124,7 +124,7 @@ class Runner {
     for (const ScalarMove& m : c_.scalar_loads) {
       const TileOperand& o = operands_[m.operand];
       if (r && !o.row_stride_bytes) continue;
-      *at<uint32_t>(m.scalar) = read_lane(o.data + r * o.row_stride_bytes, c_.operands[static_cast<size_t>(m.operand)].dtype, m.lane);
+      write(at<std::byte>(m.scalar), read_lane(o.data + r * o.row_stride_bytes, c_.operands[static_cast<size_t>(m.operand)].dtype, m.lane));
     }
   }
 
@@ -147,7 +147,8 @@ class Runner {
     }
     for (const ScalarMove& m : ph.stores) {
       const TileOperand& o = operands_[m.operand];
-      write_lane(o.data + r * o.row_stride_bytes, c_.operands[static_cast<size_t>(m.operand)].dtype, *at<uint32_t>(m.scalar));
+      write_lane(o.data + r * o.row_stride_bytes, c_.operands[static_cast<size_t>(m.operand)].dtype,
+                 read<uint32_t>(at<std::byte>(m.scalar)));
     }
     if (ph.loop.empty()) return;
     for (const Reduction& x : ph.reductions) t_.fill(at<float>(x.lanes), std::bit_cast<float>(identity(x.op)), lanes_);
@@ -193,7 +194,7 @@ class Runner {
     }
     float v = t_.fold(x.op, lanes, lanes_);
     if (x.op == Op::row_mean) v /= static_cast<float>(cols_);
-    *at<float>(x.result) = v;
+    write(at<std::byte>(x.result), v);
   }
 
   const Compiled& c_;

@@ -1,6 +1,7 @@
 //   MatMul(q, kt) -> [Mul|Div(scale)] -> [Add(mask)] -> Softmax -> MatMul(., v)   becomes   ge.Attention
 // Grown from the Softmax: upwards through mask and scale to the first product, downwards to the second.
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "passes/fusions/cube_group.h"
@@ -22,6 +23,28 @@ class Finder {
   Finder(const ir::Graph& g, NodeId softmax) : g_(g), softmax_(softmax) {}
   Attention found;
   NearMiss miss;               // of the failure
+
+  // The guards that options put on the rule.
+  bool allowed(const PassOptions& o) {
+    std::vector<std::string> reasons;
+    auto& q = g_.value(found.q).type;
+    Dim heads = q.rank() == 4 ? q.dims[1] : Dim(1);
+    auto& allowed_heads = o.attention.head_num;
+    if (!allowed_heads.empty() && !(heads.known() && std::find(allowed_heads.begin(), allowed_heads.end(), heads.value()) != allowed_heads.end())) {
+      std::vector<std::string> list;
+      for (int64_t h : allowed_heads) list.push_back(format("{}", h));
+      reasons.push_back(format("guard head_num={}: {} found", join(list, ","), heads.text()));
+    }
+    if (o.attention.scale && std::abs(found.scale - *o.attention.scale) > 1e-3 * std::abs(*o.attention.scale))
+      reasons.push_back(format("guard scale={:g}: {:.6g} found", *o.attention.scale, found.scale));
+    if (o.disabled_at.count({"attention", g_.node(softmax_).name})) reasons.push_back("the fused result would differ by more than the rule's eps");
+    if (!reasons.empty()) return fail(softmax_, join(reasons, "; "), "change [flash_attention_fusion] in the fusion_switch_file");
+    for (NodeId id : found.nodes) {
+      Verdict v = in_scope(o, g_, id);
+      if (!v) return fail(id, v.why, v.help);
+    }
+    return true;
+  }
 
   bool find() {
     miss = {"attention", g_.node(softmax_).name, 1, 3, "", "", ""};
@@ -173,17 +196,18 @@ ir::NodeId replace(ir::Graph& g, const Attention& a, NodeId anchor) {
   return id;
 }
 
-Result<bool> search(ir::Graph& g, Trace& trace) {
+Result<bool> search(ir::Graph& g, PassContext& c) {
+  Trace& trace = c.trace;
   bool changed = false;
   for (NodeId id : g.order()) {
     if (g.node(id).dead || g.node(id).op != "Softmax") continue;
     Finder finder(g, id);
-    if (!finder.find()) {
+    if (!finder.find() || !finder.allowed(c.options)) {
       if (!finder.miss.why.empty()) trace.near_miss(finder.miss);
       continue;
     }
     std::string anchor = g.node(id).name;
-    trace.fused("attention", g, replace(g, finder.found, id));
+    trace.fused("attention", g, replace(g, finder.found, id), anchor);
     trace.drop_near_misses_at(anchor, "attention");
     changed = true;
   }

@@ -69,23 +69,28 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
   return yes();
 }
 
-Result<bool> search(ir::Graph& g, Trace& trace) {
+Result<bool> search(ir::Graph& g, PassContext& c) {
+  Trace& trace = c.trace;
   bool changed = false;
   for (NodeId id : g.order()) {
     if (g.node(id).dead || !is_cube(g.node(id))) continue;
     NodeId cube = id;
     bool taken = false;
+    std::string anchor;
     for (int step = 0; step < 24; ++step) {
       NodeId e = g.only_reader(g.node(cube).outputs[0]);
       if (!e) break;
       CubeGroup group;
       std::string program;
       Verdict v = take(g, cube, e, group, program);
+      if (v) v = in_scope(c.options, g, e);
+      if (v && c.options.disabled_at.count({"cube_epilogue", g.node(e).name})) v = no("the fused result would differ by more than the rule's eps");
       if (!v) {
         if (ops::vector_row_axes(g, g.node(e)) == std::optional(0)) trace.near_miss({"cube_epilogue", g.node(e).name, 1, 2, g.node(e).name, v.why, v.help});
         break;
       }
       group.attrs["program"] = program;
+      if (!taken) anchor = g.node(e).name;
       Match m;
       m.g = &g;
       m.anchor = e;
@@ -93,7 +98,7 @@ Result<bool> search(ir::Graph& g, Trace& trace) {
       cube = write_group(g, m, group, g.node(e).outputs[0]);
       taken = changed = true;
     }
-    if (taken) trace.fused("cube_epilogue", g, cube);
+    if (taken) trace.fused("cube_epilogue", g, cube, anchor);
   }
   return changed;
 }

@@ -96,7 +96,8 @@ NodeId merge(ir::Graph& g, ValueId x, const std::vector<Sibling>& s) {
   return joint;
 }
 
-Result<bool> search(ir::Graph& g, Trace& trace) {
+Result<bool> search(ir::Graph& g, PassContext& c) {
+  Trace& trace = c.trace;
   bool changed = false;
   size_t values = g.value_capacity();
   for (size_t i = 0; i < values; ++i) {
@@ -105,6 +106,7 @@ Result<bool> search(ir::Graph& g, Trace& trace) {
     auto s = siblings(g, x);
     if (s.size() < 2) continue;
     Verdict v = worthwhile(g, x, s);
+    if (v) v = in_scope(c.options, g, s[0].id);
     if (!v) {
       trace.near_miss({"matmul_siblings", g.node(s[0].id).name, static_cast<int>(s.size()), static_cast<int>(s.size()), g.node(s[0].id).name, v.why, v.help});
       continue;

@@ -1,0 +1,85 @@
+#include "driver/atc_options.h"
+
+#include <algorithm>
+
+namespace ge {
+
+const std::vector<AtcOption>& atc_options() {
+  constexpr auto own = AtcKind::own, compiler = AtcKind::compiler, later = AtcKind::later;
+  static const std::vector<AtcOption> table = {
+      {"help", own, "this text"},
+      {"mode", own, "0 compile (default), 1 model or .om to JSON, 3 check the operators only, 6 show an .om file's information"},
+      {"model", own, "the ONNX model"},
+      {"framework", own, "5 (ONNX)"},
+      {"output", own, "path of the result; .om is appended"},
+      {"soc_version", own, "any name: the result runs on this CPU and others"},
+      {"om", own, "an .om file, for modes 1 and 6"},
+      {"json", own, "the JSON file that mode 1 writes"},
+      {"dump_mode", own, "1: with shapes (mode 1)"},
+      {"log", own, "debug, info, warning, error or null (default)"},
+      {"check_report", own, "path of check_result.json"},
+      {"display_model_info", own, "1: show the result's information after compiling"},
+      {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any"},
+      {"input_format", compiler, "NCHW (default), NHWC: inputs of rank 4 are fed channels-last, NCDHW, ND"},
+      {"out_nodes", compiler, "\"node:0;node2:1\" or names of values: where the model ends"},
+      {"output_type", compiler, "FP32, FP16, UINT8, ... for all outputs, or \"node:0:FP16\""},
+      {"fusion_switch_file", compiler, "which fusion rules are on: INI, JSON or lines NAME:off"},
+      {"optimization_switch", compiler, "\"PassA:on;PassB:off\", beats the file"},
+      {"disable_fusion", compiler, "rules to switch off, separated by commas; all"},
+      {"enable_op_scope_list", compiler, "operator types that may take part in fusions (not in real ATC)"},
+      {"verify", compiler, "1: check every fusion by running the model on seeded inputs"},
+      {"oo_level", compiler, "O3 (default) or O1: no fusions"},
+      {"oo_constant_folding", compiler, "true (default) or false"},
+      {"oo_dead_code_elimination", compiler, "true (default) or false"},
+      {"topo_sorting_mode", compiler, "order of operators: 0 breadth first, 1 depth first, 2 reverse depth first, 3 as the model has them (default)"},
+      {"disable_reuse_memory", compiler, "1: every tensor has memory of its own"},
+      {"enable_mem_reuse", compiler, "0: as disable_reuse_memory=1"},
+      {"mem_allocator_strategy", compiler, "0 none, 1 greedy, 2 search (default)"},
+      {"mem_workspace_size", compiler, "limit of the arena in bytes; 0: none"},
+      {"graph_name", compiler, "the model's name in the file"},
+      {"op_backend", compiler, "recorded; there is one backend"},
+      {"graph_options", compiler, "a file with a block ge graph_options { key: value }"},
+      {"raw_ge_options", compiler, "JSON {\"compile options\": {...}} with real GE's keys, or a file of it"},
+      {"deterministic", compiler, "results are the same bits in any case"},
+      {"export_compile_stat", compiler, "0: no fusion_result.json; 1, 2: written after compiling"},
+      {"debug_dir", compiler, "folder for the graph after each pass, as text"},
+      {"op_compiler_cache_mode", compiler, "enable, force or disable (default): finished models by content"},
+      {"op_compiler_cache_dir", compiler, "the cache's folder"},
+      {"precision_mode", later, "computes in the model's own precision"},
+      {"precision_mode_v2", later, "computes in the model's own precision"},
+      {"op_precision_mode", later, "computes in the model's own precision"},
+      {"modify_mixlist", later, "computes in the model's own precision"},
+      {"keep_dtype", later, "computes in the model's own precision"},
+      {"input_fp16_nodes", later, "inputs keep the model's types"},
+      {"enable_single_stream", later, "tasks run in one order on all threads"},
+      {"multi_stream_parallel_mode", later, "tasks run in one order on all threads"},
+      {"input_shape_range", later, "use --input_shape with ranges, \"name:1~8,3\""},
+      {"input_hint_shape", later, "one file serves every size; none is preferred"},
+      {"dynamic_batch_size", later, "one file serves every batch: --input_shape with -1"},
+      {"dynamic_image_size", later, "one file serves every size: --input_shape with -1"},
+      {"dynamic_dims", later, "one file serves every size: --input_shape with -1"},
+      {"external_weight", later, "weights stay in the .om file, where they are mapped and shared"},
+  };
+  static const std::vector<AtcOption> all = [] {
+    std::vector<AtcOption> t = table;
+    for (auto name : {"core_type", "aicore_num", "virtual_type", "device_id", "cluster_config", "hccl_parallel_config", "sparsity", "enable_small_channel",
+                      "tiling_schedule_optimize", "shape_generalized_build_mode", "op_debug_level", "op_debug_config", "quant_dumpable",
+                      "h2d_overlapped_with_compute", "build_config", "auto_tune_mode", "allow_hf32", "op_name_map", "target", "singleop",
+                      "op_select_implmode", "optypelist_for_implmode", "is_input_adjust_hw_layout", "is_output_adjust_hw_layout", "is_weight_clip",
+                      "atomic_clean_policy", "jit_compile", "static_model_ops_lower_limit", "host_env_os", "host_env_cpu", "save_original_model",
+                      "enable_attr_compression", "ac_parallel_enable", "buffer_optimize", "status_check", "compression_optimize_conf", "cal_conf",
+                      "enable_compress_weight", "compress_weight_conf", "mdl_bank_path", "op_bank_path", "raw_ge_options_ignore_unsupported",
+                      "deterministic_level", "enable_scope_fusion_passes", "insert_op_conf", "weight", "customize_dtypes"})
+      t.push_back({name, AtcKind::nothing, "means nothing on a CPU and is ignored"});
+    return t;
+  }();
+  return all;
+}
+
+const AtcOption* find_atc_option(std::string_view name) {
+  auto& all = atc_options();
+  auto it = std::find_if(all.begin(), all.end(), [&](auto& o) { return o.name == name; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+}  // namespace ge

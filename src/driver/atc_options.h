@@ -1,0 +1,22 @@
+// What atc answers to each option of ATC, in one table: those that the compiler takes, those that are
+// atc's own, those that come later, and those that mean nothing on a CPU.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ge {
+
+enum class AtcKind { own, compiler, later, nothing };
+
+struct AtcOption {
+  std::string_view name;
+  AtcKind kind;
+  std::string_view answer;   // what it does, or why it does nothing
+};
+
+const std::vector<AtcOption>& atc_options();
+const AtcOption* find_atc_option(std::string_view name);
+
+}  // namespace ge

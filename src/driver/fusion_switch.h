@@ -1,0 +1,25 @@
+// What switches fusions: the article's INI sections, real GE's JSON and its line form, and the names that
+// rules go by in each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "driver/options.h"
+
+namespace ge {
+
+// Rules behind a name: one of ours, an INI section of the article ("matmul_add_fusion"), or a pass of real
+// GE ("MatMulBiasAddFusionPass"). Known names that stand for nothing here give an empty list. An unknown
+// name is an error with the nearest known one.
+Result<std::vector<std::string>> rules_of(const std::string& name);
+
+// The text of a fusion_switch_file in any of its three forms.
+Status read_fusion_switch(Options& o, const std::string& text);
+// "PassA:on;PassB:off": overrides the file.
+Status read_optimization_switch(Options& o, const std::string& text);
+// "ge graph_options { key: value # comment }".
+Status read_graph_options(Options& o, const std::string& text);
+
+}  // namespace ge

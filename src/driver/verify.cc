@@ -1,0 +1,81 @@
+#include "driver/verify.h"
+
+#include <cmath>
+#include <map>
+
+#include "driver/run.h"
+#include "om/writer.h"
+
+namespace ge {
+namespace {
+
+Result<std::vector<Tensor>> seeded_run(const om::Package& p) {
+  GE_TRY(auto m, runtime::Model::open(om::to_bytes(p), {1, false, false}));
+  GE_TRY(auto inputs, seeded_inputs(*m, {}));
+  return run(*m, inputs);
+}
+
+double worst(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double out = 0;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    double difference = 0, scale = 0;
+    for (int64_t k = 0; k < a[i].count(); ++k) {
+      double x = a[i].at(k), y = b[i].at(k);
+      if (std::isnan(x) && std::isnan(y)) continue;
+      if (x != y) difference = std::isfinite(x - y) ? std::max(difference, std::abs(x - y)) : INFINITY;
+      if (std::isfinite(y)) scale = std::max(scale, std::abs(y));
+    }
+    out = std::max(out, scale > 0 ? difference / scale : difference);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<RuleVerdict>> verify_rules(const std::map<std::string, double>& eps, const std::vector<passes::Fused>& fused,
+                                              const std::function<Result<om::Package>(const Exclusions&)>& compile, Exclusions& off) {
+  std::vector<RuleVerdict> out;
+  for (auto& [rule, limit] : eps) {
+    std::vector<std::string> anchors;
+    bool fired = false;
+    for (auto& f : fused)
+      if (f.rule == rule) {
+        fired = true;
+        if (!f.anchor.empty()) anchors.push_back(f.anchor);
+      }
+    if (!fired) continue;
+    Exclusions without = off;
+    without.rules.insert(rule);
+    GE_TRY(auto plain_package, compile(without));
+    GE_TRY(auto plain, seeded_run(plain_package));
+    auto difference = [&](const Exclusions& x) -> Result<double> {
+      GE_TRY(auto p, compile(x));
+      GE_TRY(auto y, seeded_run(p));
+      return worst(y, plain);
+    };
+    RuleVerdict v{rule, limit, 0, {}};
+    GE_TRY(v.difference, difference(off));
+    if (v.difference > limit) {
+      for (auto& anchor : anchors) {
+        Exclusions alone = off;
+        for (auto& other : anchors)
+          if (other != anchor) alone.places.insert({rule, other});
+        GE_TRY(double d, difference(alone));
+        if (d > limit) v.off_at.push_back(anchor);
+      }
+      for (auto& anchor : v.off_at) off.places.insert({rule, anchor});
+      double rest = limit + 1;
+      if (!v.off_at.empty()) {
+        GE_TRY(rest, difference(off));
+      }
+      if (rest > limit) {
+        off.rules.insert(rule);
+        v.off_at = {"everywhere"};
+      }
+    }
+    out.push_back(std::move(v));
+  }
+  return out;
+}
+
+}  // namespace ge

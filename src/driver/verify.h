@@ -1,0 +1,33 @@
+// eps of fusion rules: the largest accepted max|fused - unfused| / max|unfused| over an output of the
+// model, on one seeded run. Where a rule exceeds it, it is left off: at the places that exceed it alone, or
+// everywhere when only their sum does.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "om/program.h"
+#include "passes/trace.h"
+
+namespace ge {
+
+struct RuleVerdict {
+  std::string rule;
+  double eps = 0, difference = 0;
+  std::vector<std::string> off_at;   // anchors; "everywhere" for the whole rule
+};
+
+struct Exclusions {
+  std::set<std::string> rules;
+  std::set<std::pair<std::string, std::string>> places;   // (rule, anchor)
+};
+
+// compile(exclusions) gives the package without them. `fused` is what the normal compilation fused.
+Result<std::vector<RuleVerdict>> verify_rules(const std::map<std::string, double>& eps, const std::vector<passes::Fused>& fused,
+                                              const std::function<Result<om::Package>(const Exclusions&)>& compile, Exclusions& off);
+
+}  // namespace ge

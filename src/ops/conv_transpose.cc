@@ -1,0 +1,221 @@
+// ConvTranspose. Constant weights: each phase of the output (position modulo stride) is a convolution of
+// stride 1 over some of the taps, written into its strided part of the output by cube.conv.
+#include <numeric>
+
+#include "base/text.h"
+#include "kernels/cube/conv_pack.h"
+#include "ops/fused_tail.h"
+#include "ops/spatial.h"
+
+namespace ge::ops {
+namespace {
+
+struct Transposed {
+  std::vector<Dim> kernel, out, pad_begin;
+  std::vector<int64_t> strides, dilations;
+};
+
+Result<Transposed> read(const Graph& g, const Node& n) {
+  auto& x = g.value(n.inputs[0]).type.dims;
+  auto& w = g.value(n.inputs[1]).type.dims;
+  size_t rank = x.size() - 2;
+  auto bad = [&](std::string why) { return node_error(code::kBadOp, n.name, format("ConvTranspose: {}", why)); };
+  Transposed t;
+  t.kernel.assign(w.begin() + 2, w.end());
+  auto numbers = [&](const char* attr, size_t count, int64_t otherwise) {
+    auto v = ir::attr_ints(n, attr);
+    return v.empty() ? std::vector<int64_t>(count, otherwise) : v;
+  };
+  t.strides = numbers("strides", rank, 1), t.dilations = numbers("dilations", rank, 1);
+  auto pads = numbers("pads", 2 * rank, 0), extra = numbers("output_padding", rank, 0);
+  auto wanted = ir::attr_ints(n, "output_shape");
+  if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  if (t.strides.size() != rank || t.dilations.size() != rank || pads.size() != 2 * rank || extra.size() != rank ||
+      (!wanted.empty() && wanted.size() != rank))
+    return bad("an attribute has the wrong number of axes");
+  for (size_t a = 0; a < rank; ++a)
+    if (t.strides[a] < 1 || t.dilations[a] < 1 || pads[a] < 0 || pads[rank + a] < 0 || extra[a] < 0)
+      return bad("an attribute has a number out of range");
+  std::string mode = ir::attr_string(n, "auto_pad", "NOTSET");
+  bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  for (size_t a = 0; a < rank; ++a) {
+    Dim extent = (t.kernel[a] - Dim(1)) * Dim(t.dilations[a]) + Dim(1);
+    Dim whole = Dim(t.strides[a]) * (x[a + 2] - Dim(1)) + Dim(extra[a]) + extent;
+    if (wanted.empty() && !same) {
+      bool valid = mode == "VALID";
+      t.pad_begin.push_back(valid ? 0 : pads[a]);
+      t.out.push_back(whole - (valid ? Dim(0) : Dim(pads[a] + pads[rank + a])));
+      if (t.out[a].known() && t.out[a].value() < 0) return bad(format("axis {} of the output would have {} elements", a, t.out[a].text()));
+      continue;
+    }
+    t.out.push_back(wanted.empty() ? x[a + 2] * Dim(t.strides[a]) : Dim(wanted[a]));
+    Dim total = max(whole - t.out[a], Dim(0)), half = floordiv(total, Dim(2));
+    t.pad_begin.push_back(mode == "SAME_UPPER" ? half : total - half);
+  }
+  return t;
+}
+
+int64_t groups_of(const Node& n) { return ir::attr_int(n, "group", 1); }
+
+Status infer(InferContext& c) {
+  if (!c.ranked(0) || !c.ranked(1)) {
+    c.set_unranked(0, c.dtype(0));
+    return ok();
+  }
+  auto &x = c.dims(0), &w = c.dims(1);
+  if (x.size() < 3 || w.size() != x.size()) return c.fail(format("input {} and weights {} do not fit", text(x), text(w)));
+  int64_t groups = groups_of(c.node);
+  if (groups < 1 || (x[1].known() && x[1].value() % groups) || (x[1].known() && w[0].known() && !(x[1] == w[0])))
+    return c.fail(format("input {}, weights {} and {} groups do not fit", text(x), text(w), groups));
+  GE_TRY(auto t, read(c.graph, c.node));
+  std::vector<Dim> dims{x[0], w[1] * Dim(groups)};
+  append(dims, t.out);
+  c.set(0, c.dtype(0), std::move(dims));
+  return ok();
+}
+
+Status reference(LowerContext& c) {
+  GE_TRY(auto t, read(c.graph, c.node));
+  std::vector<Dim> ints{Dim(groups_of(c.node))};
+  append(ints, t.strides);
+  append(ints, t.dilations);
+  append(ints, t.pad_begin);
+  std::vector<Arg> in{c.in(0), c.in(1)};
+  if (c.has(2)) in.push_back(c.in(2));
+  c.call("ref.ConvTranspose", std::move(in), {c.out()}, std::move(ints));
+  return ok();
+}
+
+// The taps of one axis that reach outputs of one phase, in the order of the input positions that they read:
+// output phase + stride * q reads input q + first + j * step with tap taps[j].
+struct Phase {
+  int64_t at = 0, first = 0, step = 1;
+  std::vector<int64_t> taps;  // empty: nothing reaches these outputs
+};
+
+Phase phase_of(int64_t at, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+  Phase p;
+  p.at = at;
+  p.step = dilation / std::gcd(stride, dilation);
+  for (int64_t tap = kernel; tap-- > 0;) {
+    int64_t reach = at + pad - tap * dilation;
+    if (reach % stride) continue;
+    if (p.taps.empty()) p.first = reach / stride;
+    p.taps.push_back(tap);
+  }
+  return p;
+}
+
+// Weights [M, C / groups, taps...] of a convolution, from [C, M / groups, k...]; zeros where there are no taps.
+Tensor phase_weights(const Tensor& w, int64_t groups, const std::vector<Phase>& phases) {
+  auto& d = w.dims();
+  int64_t cg = d[0] / groups, mg = d[1], taps = 1;
+  std::vector<int64_t> dims{mg * groups, cg};
+  bool none = false;
+  for (auto& p : phases) {
+    none |= p.taps.empty();
+    dims.push_back(std::max<int64_t>(1, static_cast<int64_t>(p.taps.size())));
+    taps *= dims.back();
+  }
+  Tensor out(DType::f32, dims);
+  auto strides = dense_strides(d);
+  for (int64_t i = 0, count = out.count(); i < count; ++i) {
+    int64_t left = i % taps, from = 0, ch = i / taps % cg, m = i / taps / cg;
+    for (size_t a = phases.size(); a-- > 0; left /= dims[a + 2])
+      if (!none) from += phases[a].taps[static_cast<size_t>(left % dims[a + 2])] * strides[a + 2];
+    from += (m / mg * cg + ch) * strides[0] + m % mg * strides[1];
+    out.as<float>()[i] = none ? 0 : static_cast<float>(w.at(from));
+  }
+  return out;
+}
+
+// One phase: x and y are f32 operands with these views.
+void emit_phase(LowerContext& c, Arg x, Strided x_view, Arg y, Strided y_view, const Arg& bias, const Transposed& t,
+                const std::vector<Phase>& phases) {
+  int64_t groups = groups_of(c.node);
+  Tensor w = phase_weights(*c.constant_of(1), groups, phases);
+  std::vector<Dim> kernel, dilations, pads;
+  for (size_t a = 0; a < phases.size(); ++a) {
+    auto& p = phases[a];
+    kernel.push_back(w.dims()[a + 2]);
+    dilations.push_back(p.step);
+    pads.push_back(std::max<int64_t>(0, -p.first));
+    if (p.first > 0) {  // the first inputs are not read at all
+      Dim skipped = min(Dim(p.first), x_view.dims[a + 2]);
+      x_view.offset = x_view.offset + skipped * x_view.strides[a + 2];
+      x_view.dims[a + 2] = x_view.dims[a + 2] - skipped;
+    }
+    y_view.offset = y_view.offset + Dim(p.at) * y_view.strides[a + 2];
+    y_view.dims[a + 2] = ceildiv(y_view.dims[a + 2] - Dim(p.at), Dim(t.strides[a]));
+    y_view.strides[a + 2] = y_view.strides[a + 2] * Dim(t.strides[a]);
+  }
+  bool depthwise = groups > 1 && w.dims()[1] == 1;
+  int64_t m = w.dims()[0], mg = m / groups, k = m ? w.count() / m : 0;
+  Tensor packed(DType::f32, depthwise ? std::vector<int64_t>{k, (m + 15) / 16 * 16} : std::vector<int64_t>{groups, (mg + 15) / 16, k, 16});
+  if (depthwise) kernels::cube::pack_depthwise_weights(w.view(), packed.as<float>());
+  else kernels::cube::pack_conv_weights(w.view(), groups, packed.as<float>());
+  std::vector<Dim> ints{Dim(static_cast<int64_t>(phases.size())), Dim(groups)};
+  append(ints, kernel);
+  append(ints, std::vector<int64_t>(phases.size(), 1));
+  append(ints, dilations);
+  append(ints, pads);
+  ints.push_back(Dim(0));
+  x.view = x_view, y.view = y_view;
+  std::vector<Arg> in{x, c.weight(std::move(packed))};
+  if (bias.kind != Arg::Kind::none) in.push_back(bias);
+  c.call(depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {y}, std::move(ints), {0, 0});
+}
+
+Status lower(LowerContext& c) {
+  auto &xt = c.type(0), &yt = c.out_type(0);
+  size_t rank = xt.dims.size() - 2;
+  const Tensor* w = c.constant_of(1);
+  GE_TRY(auto t, read(c.graph, c.node));
+  int64_t phases = 1;
+  for (size_t a = 0; a < rank && phases <= 64; ++a) {
+    if (!t.pad_begin[a].known()) return ok();
+    phases *= t.strides[a];
+  }
+  if (!w || w->count() == 0 || !cube_float(xt.dtype) || !cube_float(w->dtype()) || rank > 3 || phases > 64) return ok();
+  Strided x_view, y_view = c.out_view();
+  Arg x = input_as_f32(c, 0, x_view), y = c.out();
+  bool cast = yt.dtype != DType::f32;
+  if (cast) y = c.temp(DType::f32, yt.dims), y_view = Strided::dense(yt.dims);
+  FusedTail tail;
+  if (c.has(2)) tail.bias = 2;
+  Arg bias = bias_vector(c, tail, yt.dims[1]);
+  std::vector<int64_t> at(rank);
+  for (int64_t i = 0; i < phases; ++i) {
+    std::vector<Phase> p;
+    int64_t left = i;
+    bool empty = false;
+    for (size_t a = 0; a < rank; ++a, left /= t.strides[a - 1]) {
+      p.push_back(phase_of(left % t.strides[a], w->dims()[a + 2], t.strides[a], t.dilations[a], t.pad_begin[a].value()));
+      empty |= t.out[a].known() && p[a].at >= t.out[a].value();
+    }
+    if (!empty) emit_phase(c, x, x_view, y, y_view, bias, t, p);
+  }
+  if (cast) emit_copy(c, y, DType::f32, c.out(), yt.dtype);
+  return ok();
+}
+
+const Register r(OpDef{.name = "ConvTranspose",
+                       .min_inputs = 2,
+                       .max_inputs = 3,
+                       .attrs = {{"auto_pad", "NOTSET, SAME_UPPER, SAME_LOWER or VALID"},
+                                 {"dilations", "distance of the taps"},
+                                 {"group", "groups of channels"},
+                                 {"kernel_shape", "spatial size of the weights"},
+                                 {"output_padding", "additional outputs at the end"},
+                                 {"output_shape", "spatial size of the output"},
+                                 {"pads", "begins, then ends"},
+                                 {"strides", "steps of the window"}},
+                       .unit = kernels::Unit::cube,
+                       .doc = "the gradient of a convolution with respect to its input",
+                       .infer = infer,
+                       .reference = reference,
+                       .lower = lower,
+                       .layout = channels_last_layout});
+
+}  // namespace
+}  // namespace ge::ops
