@@ -149,11 +149,15 @@ void bench(const Layer& l, double peak) {
   int64_t x_count = l.c * l.height * l.width, y_count = l.m * oh * ow, w_count = l.m * ws[0];
   float *x = buffer(x_count), *y = buffer(y_count), *w = buffer(w_count), *b = buffer(l.m);
   View wv = view(w, wd, ws);
-  int64_t packed =
-      depthwise ? cube::packed_depthwise_floats(wv) : cube::packed_conv_floats(wv, l.groups);
+  const bool narrow = !depthwise && cube::narrow_groups(l.c, l.m, l.groups);
+  int64_t packed = depthwise ? cube::packed_depthwise_floats(wv)
+                   : narrow  ? cube::packed_narrow_floats(wv)
+                             : cube::packed_conv_floats(wv, l.groups);
   float* p = buffer(packed);
   if (depthwise)
     cube::pack_depthwise_weights(wv, p);
+  else if (narrow)
+    cube::pack_narrow_weights(wv, p);
   else
     cube::pack_conv_weights(wv, l.groups, p);
   std::vector<int64_t> pd = {packed}, one = {1}, bd = {l.m};

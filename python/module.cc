@@ -155,6 +155,19 @@ class PyModel {
     return d;
   }
 
+  // The shapes of the outputs for these input shapes.
+  std::vector<std::vector<int64_t>> output_shapes(const std::vector<std::vector<int64_t>>& dims) {
+    auto& given = unwrap(model->bind(dims))->output_dims;
+    return {given.begin(), given.end()};
+  }
+
+  // {symbol: (least, most)} of the named sizes.
+  nb::dict symbols() const {
+    nb::dict d;
+    for (auto& s : model->program().symbols) d[s->name.c_str()] = nb::make_tuple(s->min, s->max);
+    return d;
+  }
+
   // (task, kernel, start us, duration us) of one run on seeded inputs or the given arrays.
   nb::list profile(const nb::list& arrays) {
     std::vector<std::vector<int64_t>> dims;
@@ -207,7 +220,8 @@ NB_MODULE(_ge, m) {
         return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
       })
       .def("notes", [](PyPackage& p) { return p.compiled->package.notes; })
-      .def("milliseconds", [](PyPackage& p) { return p.compiled->milliseconds; });
+      .def("milliseconds", [](PyPackage& p) { return p.compiled->milliseconds; })
+      .def("from_cache", [](PyPackage& p) { return p.compiled->from_cache; });
 
   nb::class_<PyModel>(m, "Model")
       .def("run", &PyModel::run)
@@ -215,11 +229,15 @@ NB_MODULE(_ge, m) {
       .def("outputs", [](PyModel& p) { return p.ports(false); })
       .def("memory", &PyModel::memory)
       .def("plan", &PyModel::plan)
+      .def("output_shapes", &PyModel::output_shapes)
+      .def("symbols", &PyModel::symbols)
       .def("profile", &PyModel::profile)
       .def("trim", [](PyModel& p) { p.model->trim(); })
       .def("threads", [](PyModel& p) { return p.model->threads(); })
       .def("notes", [](PyModel& p) { return p.model->package().notes; })
       .def("explain", [](PyModel& p) { return ge::explain_text(p.model->package()); })
+      .def("fused_operators", [](PyModel& p) { return ge::fused_operators(p.model->package()); })
+      .def("warnings", [](PyModel& p) { return ge::fusion_warnings(p.model->package()); })
       .def("inspect", [](PyModel& p, bool tasks) { return ge::inspect_text(p.model->package(), tasks); })
       .def("save", [](PyModel& p, const std::string& path) {
         nb::gil_scoped_release release;

@@ -8,6 +8,7 @@
 int main(int argc, char** argv) {
   CLI::App app{"GE: compiles a neural network into one .om file and runs it"};
   app.require_subcommand(1);
+  app.footer("The Python package adds: ge export --model=model.py --input=input.pt --output=model.onnx");
   app.set_version_flag("--version", "ge " GE_VERSION);
 
   ge::CompileCommand compile;

@@ -12,7 +12,7 @@ The native module does the work; this package turns Python's spellings and array
 import json
 import os
 
-from . import _arrays, _ge
+from . import _arrays, _ge, _torch
 from ._error import Error
 
 __all__ = ["compile", "load", "Model", "Port", "Error", "__version__"]
@@ -41,7 +41,7 @@ class Model:
 
     def run(self, inputs):
         """Takes {name: array} or a list in input order; returns a list of fresh arrays."""
-        arrays = [_arrays.to_native(v, p) for v, p in zip(self._in_order(inputs), self.inputs)]
+        arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
         outputs = self._native.run(arrays)
         self._shapes = [list(a.shape) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)]
@@ -53,7 +53,8 @@ class Model:
             outputs = [_arrays.to_torch(a) for a in outputs]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _in_order(self, inputs):
+    def in_order(self, inputs):
+        """The values of {name: value} or of a list, in input order; wrong names and numbers are errors."""
         names = [p.name for p in self.inputs]
         if not hasattr(inputs, "keys"):
             if len(inputs) != len(names):
@@ -88,6 +89,18 @@ class Model:
         """Bytes held now: arena (of all runs in flight or kept), weights, state, pool; contexts."""
         return self._native.memory()
 
+    def fused_operators(self):
+        """How many of the model's operators ended up in fused groups."""
+        return self._native.fused_operators()
+
+    def warnings(self):
+        """The fusions that came close, as lines "[GE] WARN: Fusion pattern ... not matched" with the reason."""
+        return self._native.warnings()
+
+    def trim(self):
+        """Gives back the memory that earlier runs left for later ones."""
+        self._native.trim()
+
     def explain(self):
         """The report as `ge explain` prints it."""
         return self._native.explain()
@@ -96,17 +109,27 @@ class Model:
         return f"ge.Model({', '.join(map(repr, self.inputs))} -> {', '.join(map(repr, self.outputs))})"
 
 
-def compile(model, threads=None, **options):
-    """Compiles a path, bytes or a ModelProto; `options` are atc's, under the same names."""
+def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **options):
+    """Compiles a path, bytes, a ModelProto or a torch module; `options` are atc's, under the same names.
+
+    A torch module needs example_inputs (a tensor, a tuple or a dict by parameter name) or input_shape,
+    unless it is a trace or an exported program; dynamic_shapes as torch.export takes it.
+    """
     framework = options.pop("framework", 5)
     if str(framework) != "5":
         raise Error(f"Value {framework} for parameter framework is invalid. Reason: only 5 (ONNX) is supported.", "E10001")
     options.pop("soc_version", None)  # any: the result runs on this CPU and others
     output = options.pop("output", None)
-    given = {name: _text(value) for name, value in options.items() if value is not None}
+    given = {name: _text(name, value) for name, value in options.items() if value is not None}
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
-    if isinstance(model, (bytes, bytearray, memoryview)):
+    if _torch.is_module(model):
+        with _torch.onnx_file(model, example_inputs, dynamic_shapes, options.get("input_shape")) as path:
+            package = _ge.compile_file(path, given)
+    elif example_inputs is not None or dynamic_shapes is not None:
+        raise Error("example_inputs and dynamic_shapes belong to a torch module.", "E10001",
+                    fix="use input_shape= for a model that is ONNX already")
+    elif isinstance(model, (bytes, bytearray, memoryview)):
         package = _ge.compile_bytes(bytes(model), given)
     else:
         package = _ge.compile_file(os.fspath(model), given)
@@ -133,12 +156,14 @@ def load(om, threads=None, weights="map", check="meta"):
     return Model(native)
 
 
-def _text(value):
+def _text(name, value):
     """An option as it would stand on the command line."""
     if isinstance(value, bool):
         return "1" if value else "0"
+    if isinstance(value, dict):
+        return ";".join(f"{k}:{','.join(map(str, v))}" for k, v in value.items())
     if isinstance(value, (list, tuple, set)):
-        return ",".join(map(str, value))
+        return (";" if name in ("out_nodes", "output_type", "optimization_switch") else ",").join(map(str, value))
     return str(value)
 
 
@@ -154,3 +179,17 @@ def _start_logging():
 
 
 _start_logging()
+
+
+# Names of the step-by-step interface, loaded when they are first used.
+_LAZY = {"Graph": "graph", "GraphOptions": "graph", "build_graph": "graph", "run": "graph", "init": "graph",
+         "finalize": "graph", "InferSession": "infer"}
+
+
+def __getattr__(name):
+    import importlib
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    if name in ("session", "ge_tensor", "graph", "infer"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'ge' has no attribute '{name}'")

@@ -45,7 +45,7 @@ def to_native(value, port):
     if array.dtype.kind == "V":  # ml_dtypes' types travel as integers of their size
         array = array.view(f"u{array.dtype.itemsize}")
     # np.ascontiguousarray would give a 0-d array one dimension.
-    return array if array.flags.c_contiguous else array.copy(order="C")
+    return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
 
 
 def from_native(array, port):

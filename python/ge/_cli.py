@@ -1,4 +1,7 @@
-"""Entry points of the `atc` and `ge` commands: the native programs that lie in the package."""
+"""Entry points of the `atc` and `ge` commands: the native programs that lie in the package.
+
+`ge export` needs PyTorch, so it is Python.
+"""
 
 import os
 import sys
@@ -14,4 +17,7 @@ def atc():
 
 
 def ge():
+    if sys.argv[1:2] == ["export"]:
+        from .export import main
+        sys.exit(main(sys.argv[2:]))
     _become("ge")

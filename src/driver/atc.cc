@@ -12,6 +12,7 @@
 #include "driver/atc_options.h"
 #include "driver/atc_report.h"
 #include "driver/compile.h"
+#include "driver/report.h"
 #include "om/writer.h"
 #include "runtime/model.h"
 
@@ -101,23 +102,6 @@ Status require(const Arguments& a, std::initializer_list<const char*> names) {
   return ok();
 }
 
-std::string warnings_of(const passes::Trace& trace) {
-  static const std::map<std::string, std::string> kTitles = {{"matmul_bias", "MatMul+Add"}, {"matmul_residual", "MatMul+Add"}, {"conv_bn", "Conv+BN"}, {"conv_bias", "Conv+Add"},
-                                                             {"conv_scale", "Conv+Mul"}, {"conv_activation", "Conv+Activation"}, {"conv_residual", "Conv+Add"}, {"conv_pad", "Pad+Conv"},
-                                                             {"matmul_activation", "MatMul+Activation"}, {"matmul_scale", "MatMul+Mul"}, {"attention", "MatMul+Softmax+MatMul"},
-                                                             {"layer_norm", "LayerNorm"}, {"gelu", "Gelu"}, {"rms_norm", "RMSNorm"}};
-  std::string out;
-  for (auto& m : trace.near_misses()) {
-    auto title = kTitles.find(m.rule);
-    if (title == kTitles.end()) continue;
-    out += format("[GE] WARN: Fusion pattern {} not matched\n[GE] WARN:   rule {} at node {}: {}", title->second, m.rule, m.anchor, m.why);
-    if (!m.blocker.empty()) out += format(" (in the way: {})", m.blocker);
-    if (!m.help.empty()) out += format("; {}", m.help);
-    out += "\n";
-  }
-  return out;
-}
-
 Status build(const Arguments& a, const std::vector<std::string>& arguments, std::string& out) {
   GE_RETURN_IF_ERROR(require(a, {"model", "framework", "output", "soc_version"}));
   Options o;
@@ -136,14 +120,12 @@ Status build(const Arguments& a, const std::vector<std::string>& arguments, std:
   std::string path = get(a, "output");
   if (!path.ends_with(".om")) path += ".om";
   GE_RETURN_IF_ERROR(om::write(c->package, path));
-  size_t operators = 0;
-  for (auto& f : c->trace.all_fused()) operators += f.origins.size();
   out += "[GE] Graph build started...\n";
   out += o.reuse_memory ? "[GE] Memory reuse enabled, planning...\n" : "[GE] Memory reuse disabled\n";
   if (c->from_cache) out += "[GE] Compiled before: taken from the cache\n";
-  else out += format("[GE] Planning completed, fusion {} operators\n", operators);
+  out += format("[GE] Planning completed, fusion {} operators\n", fused_operators(c->package));
   out += format("[GE] Graph compile completed in {:.2f}s\n", c->milliseconds / 1000);
-  out += warnings_of(c->trace);
+  out += fusion_warnings(c->package);
   if (o.export_compile_stat) {
     Status s = write_compile_stat(c->package, work_path("fusion_result.json"));
     if (!s.ok()) out += format("[GE] WARN: {}\n", s.error().message);

@@ -75,6 +75,34 @@ std::string explain_text(const om::Package& package) {
   return out;
 }
 
+int64_t fused_operators(const om::Package& package) {
+  Json r = Json::parse(package.notes, nullptr, false);
+  if (r.is_discarded() || !r.contains("fused")) return 0;
+  size_t operators = 0;
+  for (auto& f : r["fused"]) operators += f["origins"].size();
+  return static_cast<int64_t>(operators);
+}
+
+std::string fusion_warnings(const om::Package& package) {
+  static const std::map<std::string, std::string> kTitles = {
+      {"matmul_bias", "MatMul+Add"}, {"matmul_residual", "MatMul+Add"}, {"matmul_activation", "MatMul+Activation"}, {"matmul_scale", "MatMul+Mul"},
+      {"conv_bn", "Conv+BN"}, {"conv_bias", "Conv+Add"}, {"conv_scale", "Conv+Mul"}, {"conv_activation", "Conv+Activation"}, {"conv_residual", "Conv+Add"},
+      {"conv_pad", "Pad+Conv"}, {"attention", "MatMul+Softmax+MatMul"}, {"layer_norm", "LayerNorm"}, {"gelu", "Gelu"}, {"rms_norm", "RMSNorm"}};
+  Json r = Json::parse(package.notes, nullptr, false);
+  std::string out;
+  if (r.is_discarded() || !r.contains("near_misses")) return out;
+  for (auto& m : r["near_misses"]) {
+    auto text = [&](const char* key) { return m[key].get<std::string>(); };
+    auto title = kTitles.find(text("rule"));
+    if (title == kTitles.end()) continue;
+    out += format("[GE] WARN: Fusion pattern {} not matched\n[GE] WARN:   rule {} at node {}: {}", title->second, text("rule"), text("anchor"), text("why"));
+    if (!text("blocker").empty()) out += format(" (in the way: {})", text("blocker"));
+    if (!text("help").empty()) out += format("; {}", text("help"));
+    out += "\n";
+  }
+  return out;
+}
+
 std::string inspect_text(const om::Package& package, bool tasks) {
   auto& model = package.model;
   auto& p = *model.programs[static_cast<size_t>(model.entries[0]->program)];

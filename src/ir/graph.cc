@@ -66,18 +66,20 @@ ValueId Graph::find_value(std::string_view wanted) const {
   return {};
 }
 
-std::string Graph::unique_name(std::string_view base) const {
-  auto it = name_counter_.find(base);
-  if (it == name_counter_.end()) {
-    name_counter_.emplace(base, 0);
+namespace {
+std::string unique_name(std::map<std::string, int, std::less<>>& taken, std::string_view base) {
+  auto it = taken.find(base);
+  if (it == taken.end()) {
+    taken.emplace(base, 0);
     return std::string(base);
   }
   for (;;) {
     std::string s = format("{}.{}", base, ++it->second);
-    if (name_counter_.emplace(s, 0).second) return s;
-    it = name_counter_.find(base);
+    if (taken.emplace(s, 0).second) return s;
+    it = taken.find(base);
   }
 }
+}  // namespace
 
 Dim Graph::fresh_symbol(std::string_view base) {
   std::string s(base);
@@ -114,7 +116,7 @@ std::optional<std::vector<Dim>> Graph::elements(ValueId v) const {
 ValueId Graph::add_value(std::string n, Type type) {
   ValueId id{static_cast<int32_t>(values_.size())};
   Value v;
-  v.name = unique_name(n);
+  v.name = unique_name(value_names_, n);
   v.type = std::move(type);
   values_.push_back(std::move(v));
   return id;
@@ -137,7 +139,7 @@ NodeId Graph::add_node(std::string op, std::vector<ValueId> ins, std::vector<Val
                        std::string_view node_name) {
   NodeId id{static_cast<int32_t>(nodes_.size())};
   Node n;
-  n.name = unique_name(node_name.empty() ? std::string_view(op) : node_name);
+  n.name = unique_name(node_names_, node_name.empty() ? std::string_view(op) : node_name);
   n.op = std::move(op);
   n.attrs = std::move(attrs);
   n.rank = static_cast<int64_t>(nodes_.size());

@@ -103,7 +103,6 @@ class Graph {
   std::vector<NodeId> order() const;
   bool has_cycle() const;
   ValueId find_value(std::string_view name) const;   // linear
-  std::string unique_name(std::string_view base) const;
   Dim fresh_symbol(std::string_view base);           // a symbol no other value uses
 
   bool is_constant(ValueId v) const { return v && value(v).constant != nullptr; }
@@ -139,7 +138,8 @@ class Graph {
   void drop_use(ValueId v, NodeId n, int index);
   std::vector<Node> nodes_;
   std::vector<Value> values_;
-  mutable std::map<std::string, int, std::less<>> name_counter_;
+  // Values and nodes are named apart.
+  mutable std::map<std::string, int, std::less<>> value_names_, node_names_;
 };
 
 // Attribute access with a default when absent or of another kind.

@@ -44,7 +44,8 @@ struct Kernel {
   Result<Work> (*prepare)(const Call&) = nullptr;
   // Runs one chunk, 0 <= chunk < Work::chunks. Errors are for data only (an index out of range).
   Status (*run)(const Call&, int64_t chunk) = nullptr;
-  // Bit i: output may be the same memory as input i when sizes and strides are equal.
+  // Bit i: output 0 may be the same memory as input i when sizes and strides are equal and no input whose
+  // bit is not set lies in that memory.
   uint32_t in_place = 0;
 };
 

@@ -191,7 +191,7 @@ void Lowering::lifetimes() {
 }
 
 // The first output takes over an input that ends here, where the kernel allows it and both are seen
-// alike; nobody else in the task may see that input otherwise.
+// alike; no other operand of the task may be in that memory, unless the kernel allows it for that one too.
 void Lowering::in_place() {
   for (size_t i = 0; i < tasks_.size(); ++i) {
     auto& t = tasks_[i];
@@ -207,7 +207,9 @@ void Lowering::in_place() {
         return x.elements * Dim(size_of(x.dtype));
       };
       bool alike = size_of(t.in[k].dtype) == size_of(t.out[0].dtype) && bytes(from) == bytes(to);
-      for (auto& o : t.in) alike &= o.storage != from || same_view(o.view, t.out[0].view);
+      // Other operands in the same memory must be ones that the kernel reads element by element too.
+      for (size_t j = 0; j < t.in.size(); ++j)
+        alike &= t.in[j].storage != from || (j < 32 && (t.kernel->in_place >> j & 1) && same_view(t.in[j].view, t.out[0].view));
       if (!alike) continue;
       placement_.merge(from, to);
       for (auto& task : tasks_)

@@ -58,6 +58,11 @@ Arg pack_computed(LowerContext& c, int64_t groups) {
 Tensor pack_conv(const Tensor& w, int64_t groups) {
   Tensor f = constant_f32(w);
   int64_t mg = w.dims()[0] / groups, k = w.dims()[0] ? w.count() / w.dims()[0] : 0;
+  if (kernels::cube::narrow_groups(w.dims()[1] * groups, w.dims()[0], groups)) {
+    Tensor narrow(DType::f32, {kernels::cube::packed_narrow_floats(f.view())});
+    kernels::cube::pack_narrow_weights(f.view(), narrow.as<float>());
+    return narrow;
+  }
   Tensor out(DType::f32, {groups, (mg + 15) / 16, k, 16});
   kernels::cube::pack_conv_weights(f.view(), groups, out.as<float>());
   return out;

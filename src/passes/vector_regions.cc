@@ -54,6 +54,25 @@ std::vector<Dim> reduced(std::vector<Dim> dims, int axes) {
   return dims;
 }
 
+// Leaves out the inputs that the program does not load: the axes of a reduction say nothing to it, and their
+// shape need not broadcast.
+void drop_unread(kernels::vector::Program& p, std::vector<ValueId>& inputs) {
+  using kernels::vector::Op;
+  auto loads = [](auto& inst) { return inst.op == Op::load || inst.op == Op::load_i32; };
+  std::vector<uint32_t> number(inputs.size(), 0);
+  for (auto& phase : p.phases)
+    for (auto& inst : phase)
+      if (loads(inst)) number[inst.imm] = 1;
+  std::vector<ValueId> kept;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (number[i]) number[i] = static_cast<uint32_t>(kept.size()), kept.push_back(inputs[i]);
+  for (auto& phase : p.phases)
+    for (auto& inst : phase)
+      if (loads(inst)) inst.imm = number[inst.imm];
+  p.inputs = static_cast<uint16_t>(kept.size());
+  inputs = std::move(kept);
+}
+
 class Grower {
  public:
   Grower(ir::Graph& g, PassContext& c) : g_(g), options_(c.options), trace_(c.trace), taken_(g.node_capacity()) {}
@@ -175,6 +194,7 @@ class Grower {
       trace_.near_miss({"vector_region", g_.node(nodes.back()).name, static_cast<int>(nodes.size()), static_cast<int>(nodes.size()), g_.node(nodes.back()).name, program.ok() ? "the region reads too many operands" : program.error().message, ""});
       return false;
     }
+    drop_unread(*program, inputs);
     ir::Attrs attrs;
     attrs["program"] = kernels::vector::print(*program);
     attrs["row_axes"] = int64_t(r.row_axes);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -158,7 +159,7 @@ TEST(Plan, KnownOptima) {
   for (Strategy s : {Strategy::greedy, Strategy::search}) {
     Plan p = plan(chain, options(s));
     expect_sound(chain, p);
-    if (s == Strategy::search) EXPECT_TRUE(p.proved);
+    EXPECT_TRUE(p.proved || s == Strategy::greedy);
     EXPECT_EQ(plan(touch, options(s)).arena, 128);
     EXPECT_EQ(plan(apart, options(s)).arena, 64);
   }
@@ -176,7 +177,7 @@ TEST(Plan, RandomProblemsAreSound) {
       arena[static_cast<int>(s)] = p.arena;
     }
     EXPECT_LE(arena[1], arena[0]);
-    if (align == 1) EXPECT_EQ(lower_bound(v), slow_peak(v));
+    EXPECT_TRUE(align != 1 || lower_bound(v) == slow_peak(v));
   }
 }
 

@@ -104,7 +104,8 @@ inline std::vector<double> conv_reference(const ConvCase& p, const std::vector<f
   return y;
 }
 
-// Operands of a case with random values; depthwise chooses the format of the weights.
+// Operands of a case with random values; depthwise and the groups choose the format of
+// the weights; narrow groups come in both.
 struct ConvOperands {
   ConvOperands(const ConvCase& p, bool depthwise, std::mt19937& rng)
       : x(floats(p.dims(p.c, p.in), p.lx)),
@@ -112,11 +113,15 @@ struct ConvOperands {
         bias(floats({p.m})),
         r(floats(p.dims(p.m, p.out), p.lr)),
         y(floats(p.dims(p.m, p.out), p.ly)),
+        narrow(!depthwise && cube::narrow_groups(p.c, p.m, p.groups) && rng() % 4),
         packed(floats({depthwise ? cube::packed_depthwise_floats(w.view())
+                       : narrow  ? cube::packed_narrow_floats(w.view())
                                  : cube::packed_conv_floats(w.view(), p.groups)})) {
     x.fill(rng), w.fill(rng), bias.fill(rng), r.fill(rng);
     if (depthwise)
       cube::pack_depthwise_weights(w.view(), packed.view().as<float>());
+    else if (narrow)
+      cube::pack_narrow_weights(w.view(), packed.view().as<float>());
     else
       cube::pack_conv_weights(w.view(), p.groups, packed.view().as<float>());
   }
@@ -129,7 +134,9 @@ struct ConvOperands {
   std::vector<double> want(const ConvCase& p) {
     return conv_reference(p, x.values(), w.values(), bias.values(), r.values(), most);
   }
-  Floats x, w, bias, r, y, packed;
+  Floats x, w, bias, r, y;
+  bool narrow;  // the weights are packed for narrow groups
+  Floats packed;
   double most = 0;  // set by want()
 };
 

@@ -58,7 +58,8 @@ struct Attention {
       double best = -kInf, sum = 0;
       for (int64_t j = 0; j < t; ++j) {
         double e = 0;
-        for (int64_t c = 0; c < d; ++c) e += static_cast<double>(q.at({x, y, z, c})) * k.at({x, yk, j, c});
+        const float *qp = d ? q.pointer({x, y, z, 0}) : nullptr, *kp = d ? k.pointer({x, yk, j, 0}) : nullptr;
+        for (int64_t c = 0; c < d; ++c) e += static_cast<double>(qp[c * q.strides[3]]) * kp[c * k.strides[3]];
         e *= scale;
         if (softcap > 0) e = softcap * std::tanh(e / softcap);
         if (mask_kind == 1) e += mask.at({x, y, z, j});
@@ -70,7 +71,8 @@ struct Attention {
       for (double& e : p) sum += e = best == -kInf ? 0 : std::exp(e - best);
       for (int64_t c = 0; c < dv; ++c) {
         double want = 0;
-        for (int64_t j = 0; j < t; ++j) want += p[static_cast<size_t>(j)] * v.at({x, yk, j, c});
+        const float* vp = t ? v.pointer({x, yk, 0, c}) : nullptr;
+        for (int64_t j = 0; j < t; ++j) want += p[static_cast<size_t>(j)] * vp[j * v.strides[2]];
         want = sum == 0 ? 0 : want / sum;
         worst = std::max(worst, std::abs(want - out.at({x, y, z, c})));
         ASSERT_FALSE(std::isnan(out.at({x, y, z, c})));

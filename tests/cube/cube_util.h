@@ -85,11 +85,12 @@ struct Tensor {
   }
   int64_t count() const { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()); }
   // The element at an index tuple of a tensor that this one broadcasts to (aligned right).
-  T at(const Dims& i) const {
+  const T* pointer(const Dims& i) const {
     int64_t o = base;
     for (size_t a = 0; a < dims.size(); ++a) o += (dims[a] == 1 ? 0 : i[i.size() - dims.size() + a]) * strides[a];
-    return memory[static_cast<size_t>(o)];
+    return memory.data() + o;
   }
+  T at(const Dims& i) const { return *pointer(i); }
   View view() {
     return {reinterpret_cast<std::byte*>(memory.data() + base), type, static_cast<int32_t>(dims.size()), dims.data(),
             strides.data()};

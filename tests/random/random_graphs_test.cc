@@ -173,12 +173,15 @@ class Generator {
     }
     if (random_.chance(30)) y = op("Mul", {y, weight({m, 1, 1})});
     if (random_.chance(30)) y = op("Add", {y, weight({1, m, 1, 1})});
-    if (random_.chance(50))
+    if (dims(x) == dims(y) && random_.chance(30)) {
+      y = op("Add", {y, x});  // what is added is what is convolved
+    } else if (random_.chance(50)) {
       for (auto r : pool_)
         if (dims(r) == dims(y) && r != y) {
           y = op("Add", {r, y});
           break;
         }
+    }
     if (random_.chance(60)) y = tail(y);
     keep(y);
   }

@@ -186,7 +186,8 @@ struct State {
 Result<Work> prepare(const Call& call) {
   auto state = std::make_shared<State>();
   GE_TRY(ConvShape s, conv_shape(call, "cube.conv"));
-  if (narrow_groups(s.c, s.m, s.groups)) {
+  if (narrow_groups(s.c, s.m, s.groups) && call.in.size() > 1 &&
+      has_elements(call.in[1], {s.taps(), s.c / s.groups, panels(s.m) * 16})) {
     GE_TRY(Work w, prepare_by_rows(call, s, "cube.conv"));
     state->by_rows = std::exchange(w.state, nullptr);
     w.state = std::move(state);

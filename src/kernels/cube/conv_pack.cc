@@ -31,13 +31,10 @@ void pack_by_tap(const View& w, float* out) {
 }  // namespace
 
 int64_t packed_conv_floats(const View& w, int64_t groups) {
-  if (narrow_groups(w.dims[1] * groups, w.dims[0], groups))
-    return taps(w) * w.dims[1] * panels(w.dims[0]) * 16;
   return groups * packed_floats(taps(w) * w.dims[1], w.dims[0] / groups);
 }
 
 void pack_conv_weights(const View& w, int64_t groups, float* out) {
-  if (narrow_groups(w.dims[1] * groups, w.dims[0], groups)) return pack_by_tap(w, out);
   int64_t m = w.dims[0] / groups, c = w.dims[1], n_taps = taps(w);
   const float* src = w.as<float>();
   for (int64_t g = 0; g < groups; ++g)
@@ -49,6 +46,10 @@ void pack_conv_weights(const View& w, int64_t groups, float* out) {
             *out++ = p * 16 + j < m ? tap[j * w.strides[0] + k * w.strides[1]] : 0.0f;
       }
 }
+
+int64_t packed_narrow_floats(const View& w) { return taps(w) * w.dims[1] * panels(w.dims[0]) * 16; }
+
+void pack_narrow_weights(const View& w, float* out) { pack_by_tap(w, out); }
 
 int64_t packed_depthwise_floats(const View& w) { return taps(w) * panels(w.dims[0]) * 16; }
 

@@ -149,24 +149,26 @@ Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string
   return ok();
 }
 
+bool has_elements(const View& w, std::initializer_list<int64_t> sizes) {
+  if (w.rank < 1 || w.rank > kMaxRank || !w.dims) return false;
+  constexpr int64_t kLimit = int64_t{1} << 46;
+  int64_t have = 1, want = 1;
+  for (int i = 0; i < w.rank; ++i) {
+    if (w.dims[i] < 0 || !product_within({have, w.dims[i]}, kLimit)) return false;
+    have *= w.dims[i];
+  }
+  for (int64_t v : sizes) {
+    if (!product_within({want, v}, kLimit)) return false;
+    want *= v;
+  }
+  return have == want;
+}
+
 Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel) {
   if (w.dtype != DType::f32 || w.rank < 1 || w.rank > kMaxRank || !w.dims || !w.strides ||
       !w.dense())
     return bad(kernel, "the packed weights must be dense f32");
-  constexpr int64_t kLimit = int64_t{1} << 46;
-  int64_t have = 1, want = 1;
-  for (int i = 0; i < w.rank; ++i)
-    if (w.dims[i] < 0 || !product_within({have, w.dims[i]}, kLimit))
-      return bad(kernel, "the packed weights are too large");
-    else
-      have *= w.dims[i];
-  for (int64_t v : sizes)
-    if (!product_within({want, v}, kLimit))
-      return bad(kernel, "the packed weights are too large");
-    else
-      want *= v;
-  if (have != want)
-    return bad(kernel, format("the packed weights have {} elements, not {}", have, want));
+  if (!has_elements(w, sizes)) return bad(kernel, "the packed weights do not have the right size");
   return ok();
 }
 

@@ -56,6 +56,8 @@ ConvShape pool_shape_unchecked(const Call& call);
 Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel);
 // Packed weights are dense f32 (any axes) of exactly the product of `sizes` elements.
 Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel);
+// True if w has exactly the product of `sizes` elements.
+bool has_elements(const View& w, std::initializer_list<int64_t> sizes);
 bool present(const Call& call, size_t input);
 // True if the product of all numbers, each >= 0, is at most limit.
 bool product_within(std::initializer_list<int64_t> numbers, int64_t limit);

@@ -69,7 +69,9 @@ void cut(Plan& plan, double program_cycles) {
   int64_t splits = std::min(each, std::max<int64_t>(1, m / kBlockRows));
   plan.row_splits = splits > 1 ? splits / 2 * 2 : 1;
   const int64_t left = ceil_div(each, plan.row_splits), fours = ceil_div(columns, 4);
-  plan.column_unit = left <= fours ? 4 : m < 8 ? 1 : 2;
+  // Whole tiles of four panels unless that makes the chunks uneven or too few.
+  const bool whole = fours % left == 0 || fours >= 4 * left;
+  plan.column_unit = whole ? 4 : m < 8 ? 1 : 2;
   plan.column_splits = std::min(left, ceil_div(columns, plan.column_unit));
 }
 

@@ -202,9 +202,8 @@ Status run_global(const Call& call, int64_t chunk) {
     return ok();
   }
   int64_t blocks = (t.c + 63) / 64;
-  for (int64_t i = r.begin; i < r.end; ++i)
-    GE_ON_ISA(global_channels_last)
-    (t, i / blocks, i % blocks * 64, std::min(t.c, i % blocks * 64 + 64));
+  for (int64_t i = r.begin; i < r.end; ++i) GE_ON_ISA(global_channels_last)
+  (t, i / blocks, i % blocks * 64, std::min(t.c, i % blocks * 64 + 64));
   return ok();
 }
 

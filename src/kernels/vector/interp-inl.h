@@ -329,11 +329,13 @@ struct Code<std::index_sequence<J...>> {
   static void run(const MInst* code, Context* c, int64_t i) {
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     reinterpret_cast<Fn>(code->fn)(code, c, i, (static_cast<void>(J), V{})...);
+    leave();
 #else
     do {
       reinterpret_cast<Fn>(code->fn)(code, c, i, (static_cast<void>(J), V{})...);
       i += kStep;
     } while (i < c->end);
+    leave();
 #endif
   }
 

@@ -87,12 +87,13 @@ class Runner {
 
   void rows(int64_t count) {
     size_t n = c_.operands.size();
+    Slot* s = at<Slot>(c_.slots);
     for (int64_t r = 0; r < count; ++r) {
+      // Written, never read back here: a wide load over a narrow store would wait for the store buffer.
+      for (size_t k = 0; k < n; ++k) s[k].data = bases_[k] + r * steps_[k];
       load_scalars(r);
       if (expands_) expand(r);
       for (const PhaseCode& ph : c_.phases) phase(ph, r);
-      Slot* s = at<Slot>(c_.slots);
-      for (size_t k = 0; k < n; ++k) s[k].data += steps_[k];
     }
   }
 
@@ -106,13 +107,13 @@ class Runner {
     Slot* s = at<Slot>(c_.slots);
     size_t n = c_.operands.size();
     for (size_t k = 0; k < n; ++k) {
-      s[k] = {operands_[k].data, -1};
+      bases_[k] = operands_[k].data;
       steps_[k] = operands_[k].row_stride_bytes;
-      if (static_cast<int>(k) < c_.inputs && !c_.operands[k].broadcast && operands_[k].col_stride == 0) {
-        s[k] = {at<std::byte>(c_.expanded) + expanded_bytes(c_) * static_cast<int64_t>(k), 0};
-        steps_[k] = 0;
-        expands_ = true;
-      }
+      s[k].mask = -1;
+      if (static_cast<int>(k) >= c_.inputs || c_.operands[k].broadcast || operands_[k].col_stride) continue;
+      bases_[k] = at<std::byte>(c_.expanded) + expanded_bytes(c_) * static_cast<int64_t>(k);
+      steps_[k] = s[k].mask = 0;
+      expands_ = true;
     }
     s += n;
     for (int k = 0; k < c_.spill_count; ++k) *s++ = {base_ + c_.spills + k * t_.wide_lanes * 4, 0};
@@ -205,6 +206,7 @@ class Runner {
   int64_t cols_, whole_ = 0;
   int rest_ = 0, lanes_ = 0;
   bool expands_ = false;
+  std::byte* bases_[kMaxOperands];
   int64_t steps_[kMaxOperands];
 };
 

@@ -29,6 +29,7 @@ GE_SIMD Tail tail(int n) { return (I)_mm256_cmpgt_epi32(_mm256_set1_epi32(n), _m
 GE_SIMD M lanes_of(Tail t) { return {t}; }
 GE_SIMD V load_tail(const void* p, Tail t) { return (V)_mm256_maskload_ps(static_cast<const float*>(p), raw(t)); }
 GE_SIMD void store_tail(void* p, Tail t, V a) { _mm256_maskstore_ps(static_cast<float*>(p), raw(t), a); }
+GE_SIMD void leave() { _mm256_zeroupper(); }  // see simd_avx512.h
 GE_SIMD float first(V a) { return _mm256_cvtss_f32(a); }
 GE_SIMD V shuffle(V a, I index) { return (V)_mm256_permutevar8x32_ps(a, raw(index)); }
 

@@ -27,6 +27,8 @@ GE_SIMD Tail tail(int n) { return static_cast<Tail>(n >= 16 ? 0xffff : n <= 0 ? 
 GE_SIMD M lanes_of(Tail t) { return t; }
 GE_SIMD V load_tail(const void* p, Tail t) { return (V)_mm512_maskz_loadu_ps(t, p); }
 GE_SIMD void store_tail(void* p, Tail t, V a) { _mm512_mask_storeu_ps(p, t, a); }
+// Back to code for smaller CPUs: legacy SSE instructions wait for dirty upper halves (measured: 100 ns).
+GE_SIMD void leave() { _mm256_zeroupper(); }
 GE_SIMD float first(V a) { return _mm512_cvtss_f32(a); }
 GE_SIMD V shuffle(V a, I index) { return (V)_mm512_permutexvar_ps(raw(index), a); }
 

@@ -58,6 +58,7 @@ GE_FAR void store_tail(void* p, Tail t, V a) {
       std::memcpy(q + 4 * i, &f, 4);
     }
 }
+GE_SIMD void leave() {}
 GE_SIMD float first(V a) { return a[0]; }
 GE_SIMD V shuffle(V a, I index) { return V{a[index[0]], a[index[1]], a[index[2]], a[index[3]]}; }
 
