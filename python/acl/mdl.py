@@ -27,7 +27,7 @@ class _Loaded:
         self.model = model
         self.symbols = model._native.symbols()
         self.dynamic = any(not isinstance(d, int) for p in model.inputs for d in p.shape)
-        self.output_shapes = None  # of the last execution
+        self.output_shapes = None  # of the last execution or set_dynamic_*
 
 
 class _Desc:
@@ -189,7 +189,7 @@ def get_output_dims(desc, index):
 
 
 def get_cur_output_dims(desc, index):
-    """The sizes of the last execution; those of the model before the first."""
+    """The sizes of the last execution, or those that set_dynamic_* led to; before, the model's own."""
     d = _state.find(desc, _Desc)
     result, ret = _dims(desc, index, True)
     if ret == SUCCESS and d.loaded.output_shapes:
@@ -251,11 +251,17 @@ def get_dataset_buffer(dataset, index):
 def _set_dynamic(model_id, dataset, sizes):
     loaded, d = _state.find(model_id, _Loaded), _state.find(dataset, _Dataset)
     if not loaded:
-        return INVALID_MODEL_ID
+        return _state.failed(INVALID_MODEL_ID, f"there is no model {model_id}")
     if not d:
-        return INVALID_PARAM
+        return _state.failed(INVALID_PARAM, f"there is no dataset {dataset}")
     if not loaded.dynamic:
         return _state.failed(NOT_DYNAMIC_MODEL, "all sizes of the model are fixed")
+    shapes = _input_shapes(loaded.model, sizes)
+    try:
+        if shapes is not None:
+            loaded.output_shapes = loaded.model._native.output_shapes(shapes)
+    except ge.Error as e:
+        return _state.failed(INVALID_PARAM, e)
     d.sizes = sizes
     return SUCCESS
 
@@ -295,19 +301,24 @@ def _shape(port, sizes, symbols, given):
     return shape
 
 
-def _input_shapes(model, dataset, buffers):
-    """The shapes of all inputs. One size of an input that nothing tells follows from the bytes of its buffer."""
-    given, symbols, shapes = list(dataset.sizes.get("dims", [])), {}, []
-    for p, buffer in zip(model.inputs, buffers):
-        shape = _shape(p, dataset.sizes, symbols, given)
+def _input_shapes(model, sizes, buffers=None):
+    """The shapes of all inputs. One size of an input that nothing tells follows from the bytes of its buffer.
+
+    None where sizes are not known and there are no buffers.
+    """
+    given, symbols, shapes = list(sizes.get("dims", [])), {}, []
+    for i, p in enumerate(model.inputs):
+        shape = _shape(p, sizes, symbols, given)
         unknown = [k for k, d in enumerate(shape) if d is None]
+        if unknown and buffers is None:
+            return None
         if len(unknown) > 1:
             raise ge.Error(f"The sizes of input '{p.name}' are not known.", "E40001", fix="call set_input_dynamic_dims")
         if unknown:
             rest = p.dtype.itemsize * int(np.prod([d for d in shape if d is not None], dtype=np.int64))
-            if rest and buffer.size % rest:
-                raise ge.Error(f"Input '{p.name}' has {buffer.size} bytes, which is no multiple of {rest}.", "E40001")
-            shape[unknown[0]] = buffer.size // rest if rest else 0
+            if rest and buffers[i].size % rest:
+                raise ge.Error(f"Input '{p.name}' has {buffers[i].size} bytes, which is no multiple of {rest}.", "E40001")
+            shape[unknown[0]] = buffers[i].size // rest if rest else 0
         for d, value in zip(p.shape, shape):
             if not isinstance(d, int):
                 symbols.setdefault(d, value)
@@ -317,7 +328,7 @@ def _input_shapes(model, dataset, buffers):
 
 def _input_arrays(model, dataset, buffers):
     arrays = []
-    for p, shape, buffer in zip(model.inputs, _input_shapes(model, dataset, buffers), buffers):
+    for p, shape, buffer in zip(model.inputs, _input_shapes(model, dataset.sizes, buffers), buffers):
         needed = int(np.prod(shape, dtype=np.int64)) * p.dtype.itemsize
         if needed < 0 or needed > buffer.size:
             raise ge.Error(f"Input '{p.name}' has the shape {shape} and {needed} bytes, its buffer has {buffer.size}.", "E40001")

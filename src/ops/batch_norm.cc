@@ -196,9 +196,18 @@ Status infer_lrn(InferContext& c) {
   return infer_like(c, 2);
 }
 
-Status reference_lrn(LowerContext& c) {
-  c.call("ref.LRN", {c.in(0)}, {c.out()}, {ir::attr_int(c.node, "size", 1)},
+void emit_lrn(LowerContext& c, const char* kernel) {
+  c.call(kernel, {c.in(0)}, {c.out()}, {ir::attr_int(c.node, "size", 1)},
          {ir::attr_float(c.node, "alpha", static_cast<double>(1e-4f)), ir::attr_float(c.node, "beta", 0.75), ir::attr_float(c.node, "bias", 1)});
+}
+
+Status reference_lrn(LowerContext& c) {
+  emit_lrn(c, "ref.LRN");
+  return ok();
+}
+
+Status lower_lrn(LowerContext& c) {
+  if (c.type(0).dtype == DType::f32) emit_lrn(c, "lrn");
   return ok();
 }
 
@@ -249,7 +258,7 @@ const Register r3([] {
   return d;
 }());
 const Register r4([] {
-  OpDef d = define("LRN", 1, infer_lrn, reference_lrn, nullptr,
+  OpDef d = define("LRN", 1, infer_lrn, reference_lrn, lower_lrn,
                    {{"size", "channels of a window"}, {"alpha", "scale"}, {"beta", "exponent"}, {"bias", "addend"}});
   d.layout = inherit_layout;
   return d;

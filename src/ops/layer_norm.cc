@@ -56,8 +56,9 @@ bool all_float(const Graph& g, const Node& n) {
 
 int layer_axes(const Graph& g, const Node& n) {
   auto& x = g.value(n.inputs[0]).type;
-  if (!x.ranked || !all_float(g, n) || !row_major_input(g, n)) return 0;
-  return x.rank() - first_axis(g, n);
+  if (!x.ranked || !all_float(g, n)) return 0;
+  int axes = x.rank() - first_axis(g, n);
+  return rows_in_order(g, n, axes) ? axes : 0;
 }
 
 bool vector_layer(VectorContext& c) {
@@ -104,7 +105,7 @@ Status reference_lp(LowerContext& c) {
 
 int lp_axes(const Graph& g, const Node& n) {
   auto& x = g.value(n.inputs[0]).type;
-  if (!x.ranked || !float_lane(x.dtype) || !row_major_input(g, n)) return 0;
+  if (!x.ranked || !float_lane(x.dtype) || !rows_in_order(g, n, 1)) return 0;
   return first_axis(g, n) + 1 == x.rank() ? 1 : 0;
 }
 

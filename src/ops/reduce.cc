@@ -143,9 +143,10 @@ bool vector_type(const Node& n, DType t) {
 
 int row_axes(const Graph& g, const Node& n) {
   auto& x = g.value(n.inputs[0]).type;
-  if (!x.ranked || !keeps(n) || !vector_type(n, x.dtype) || !row_major_input(g, n)) return 0;
+  if (!x.ranked || !keeps(n) || !vector_type(n, x.dtype)) return 0;
   auto reduced = reduced_axes(g, n, x.rank());
-  return reduced ? trailing(*reduced) : 0;
+  int axes = reduced ? trailing(*reduced) : 0;
+  return rows_in_order(g, n, axes) ? axes : 0;
 }
 
 bool vector(VectorContext& c) {

@@ -1,5 +1,7 @@
 #include "ops/rows.h"
 
+#include <algorithm>
+
 #include "ops/fused_tail.h"
 #include "ops/vector_lowering.h"
 
@@ -20,7 +22,12 @@ bool contiguous_row(const Strided& v, int axes) {
   return true;
 }
 
-bool row_major_input(const Graph& g, const Node& n) { return g.value(n.inputs[0]).layout.empty(); }
+bool rows_in_order(const Graph& g, const Node& n, int axes) {
+  auto& layout = g.value(n.inputs[0]).layout;
+  for (size_t i = layout.size(); i-- > layout.size() - std::min(layout.size(), static_cast<size_t>(axes));)
+    if (layout[i] != static_cast<int>(i)) return false;
+  return true;
+}
 
 Strided with_axes(Strided v, size_t first, size_t count) {
   for (size_t i = 0; i < count; ++i) v = with_axis(std::move(v), first);

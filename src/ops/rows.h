@@ -11,8 +11,8 @@ namespace ge::ops {
 bool float_lane(DType t);
 // The last `axes` axes of the view are one contiguous run.
 bool contiguous_row(const Strided& v, int axes);
-// Input 0 of the node is row-major, as far as its layout says.
-bool row_major_input(const Graph& g, const Node& n);
+// The last `axes` axes of input 0 come last and in order in memory too, as far as its layout says.
+bool rows_in_order(const Graph& g, const Node& n, int axes);
 // v seen with axes [first, first + count) of size 1 inserted; strides 0.
 Strided with_axes(Strided v, size_t first, size_t count);
 // A [C] operand seen along axis 1 of a tensor with `rank` axes: [C, 1, ...].

@@ -52,9 +52,9 @@ Status reference(LowerContext& c) {
 
 int row_axes(const Graph& g, const Node& n) {
   auto& x = g.value(n.inputs[0]);
-  if (!x.type.ranked || !float_lane(x.type.dtype) || kind_of(n) == 2 || !row_major_input(g, n)) return 0;
+  if (!x.type.ranked || !float_lane(x.type.dtype) || kind_of(n) == 2) return 0;
   RowAxes r = row_of(g, n);
-  return r.last == x.type.rank() ? r.last - r.first : 0;
+  return r.last == x.type.rank() && rows_in_order(g, n, r.last - r.first) ? r.last - r.first : 0;
 }
 
 bool vector(VectorContext& c) {

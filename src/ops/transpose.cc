@@ -48,18 +48,6 @@ std::optional<Strided> view(const Graph&, const Node& n, int, const Strided& in)
   return v;
 }
 
-// The input's physical order under the output's axes: what follows works on memory as it lies.
-std::vector<int> layout(const Graph& g, const Node& n) {
-  auto& in = g.value(n.inputs[0]);
-  auto perm = perm_of(n, in.type.rank());
-  std::vector<int> order;
-  for (size_t k = 0; k < perm.size(); ++k) {
-    int64_t axis = in.layout.empty() ? static_cast<int64_t>(k) : in.layout[k];
-    order.push_back(static_cast<int>(std::find(perm.begin(), perm.end(), axis) - perm.begin()));
-  }
-  return order;
-}
-
 Status reference(LowerContext& c) {
   c.call("ref.Transpose", {c.in(0)}, {c.out()}, as_dims(perm_of(c.node, c.type(0).rank())));
   return ok();
@@ -73,8 +61,7 @@ const Register transpose(OpDef{.name = "Transpose",
                                .infer = infer,
                                .reference = reference,
                                .lower = lower_views,
-                               .view = view,
-                               .layout = layout});
+                               .view = view});
 
 }  // namespace
 }  // namespace ge::ops

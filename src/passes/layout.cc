@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/op.h"
+#include "ops/physical.h"
 #include "passes/pass.h"
 
 namespace ge::passes {
@@ -18,6 +19,9 @@ Result<bool> layout(ir::Graph& g, PassContext&) {
     std::vector<int> row_major(wish.size());
     std::iota(row_major.begin(), row_major.end(), 0);
     if (wish == row_major) wish.clear();
+    // A view lies as its input does: what follows works on memory as it is.
+    if (def && def->view && !n.inputs.empty() && n.inputs[0] && n.outputs.size() == 1 && g.value(n.inputs[0]).type.ranked)
+      if (auto seen = def->view(g, n, 0, ops::storage_view(g.value(n.inputs[0])))) wish = ops::physical_order(*seen);
     for (ir::ValueId v : n.outputs) {
       if (!v) continue;
       auto& value = g.value(v);

@@ -2,26 +2,14 @@
 
 #include <algorithm>
 
+#include "ops/physical.h"
+
 namespace ge::plan {
 
 using ir::NodeId;
 using ir::ValueId;
 using ops::Strided;
-
-ops::Strided storage_view(const ir::Value& v) {
-  auto& dims = v.type.dims;
-  if (v.layout.empty()) return Strided::dense(dims);
-  Strided s;
-  s.dims = dims;
-  s.strides.resize(dims.size());
-  Dim step(1);
-  for (size_t i = v.layout.size(); i-- > 0;) {
-    auto axis = static_cast<size_t>(v.layout[i]);
-    s.strides[axis] = step;
-    step = step * dims[axis];
-  }
-  return s;
-}
+using ops::storage_view;
 
 Placement::Placement(const ir::Graph& g, const PlacementOptions& options) : g_(g), options_(options) {
   places_.resize(g.value_capacity());

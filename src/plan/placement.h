@@ -67,7 +67,4 @@ class Placement {
   std::vector<int> output_of_;  // value -> output number whose buffer it is made in, or -1
 };
 
-// The dense storage of a value whose axes lie in the order of its layout.
-ops::Strided storage_view(const ir::Value& v);
-
 }  // namespace ge::plan

@@ -86,7 +86,7 @@ int64_t slow_peak(const Intervals& v) {
   return peak;
 }
 
-// The least arena of all: some order of placing each buffer as low as possible yields it.
+// The least arena of all, in whole units: some order of placing each buffer as low as possible yields it.
 int64_t brute_force(const Intervals& v) {
   std::vector<size_t> order(v.size());
   std::iota(order.begin(), order.end(), 0);
@@ -113,7 +113,9 @@ int64_t brute_force(const Intervals& v) {
     }
     best = std::min(best, arena);
   } while (std::next_permutation(order.begin(), order.end()));
-  return best;
+  int64_t unit = 0;
+  for (const Interval& x : v) unit = std::gcd(unit, x.align);
+  return (best + unit - 1) / unit * unit;
 }
 
 void expect_sound(const Intervals& v, const Plan& p) {

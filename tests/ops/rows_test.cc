@@ -172,6 +172,9 @@ TEST(Normalization, LoweringGivesTheReference) {
       {"GroupNormalization", {{"num_groups", int64_t{3}}}, {{2, 6, 5, 7}, {6}, {6}}},
       {"GroupNormalization", {{"num_groups", int64_t{3}}, {"per_group", int64_t{1}}}, {{2, 6, 5, 7}, {3}, {3}}},
       {"GroupNormalization", {{"num_groups", int64_t{2}}}, {{3, 4}, {4}, {4}}},
+      {"LRN", {{"size", int64_t{5}}, {"alpha", 0.5}}, {{2, 19, 4, 9}}},
+      {"LRN", {{"size", int64_t{4}}, {"alpha", 0.5}, {"beta", 0.5}, {"bias", 2.0}}, {{2, 3, 300}}},
+      {"LRN", {{"size", int64_t{99}}, {"alpha", 0.5}}, {{3, 17}}},
       {"LpNormalization", {{"p", int64_t{1}}}, {{2, 3, 4, 9}}},
       {"LpNormalization", {{"axis", int64_t{1}}}, {{2, 3, 4, 9}}},
   };
