@@ -1,6 +1,6 @@
 """One engine in one process, told over stdin what to do: the worker side of the benchmarks.
 
-    engines.py ENGINE THREADS MODEL FEEDS.npz OUTPUTS.npz
+    engines.py ENGINE[:LABEL] THREADS MODEL FEEDS.npz OUTPUTS.npz
 
 It makes the engine's model, runs it once, writes the outputs, prints one line of JSON about that,
 then answers each line `N SECONDS` with the times of at least N runs that take at least SECONDS.
@@ -58,7 +58,24 @@ def openvino(threads):
     return make
 
 
-ENGINES = {"ge": ge, "onnxruntime": onnxruntime, "openvino": openvino}
+def pytorch(threads):
+    """Eager; the model's file is Python that defines it, as `ge export` takes it."""
+    import torch
+    from ge.export import find_model
+    torch.set_num_threads(threads)
+
+    def make(path):
+        model = find_model(path).eval()
+
+        def run(feeds):
+            with torch.inference_mode():
+                outputs = model(*map(torch.from_numpy, feeds.values()))
+            return [v.numpy() for v in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        return run
+    return make
+
+
+ENGINES = {"ge": ge, "onnxruntime": onnxruntime, "openvino": openvino, "pytorch": pytorch}
 
 
 def memory(key):
@@ -68,6 +85,7 @@ def memory(key):
 
 def main():
     engine, threads, path, feeds_file, outputs_file = sys.argv[1:6]
+    engine = engine.partition(":")[0]
     pin(int(threads))
     with np.load(feeds_file) as f:
         feeds = {k: f[k] for k in f.files}

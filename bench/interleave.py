@@ -66,7 +66,8 @@ def difference(got, want):
 
 
 def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3):
-    """paths: {engine: its model file}; the first engine is compared with each of the others.
+    """paths: {engine: its model file}; the first engine is compared with each of the others. The same engine
+    can stand there several times with other files, as "ge:one" and "ge:two".
 
     Returns {engine: {"ms", "create_ms", "first_ms", "peak_mb", "ratio", "ratios", "difference"}}, where
     ratio says how many times as fast the first engine is.

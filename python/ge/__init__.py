@@ -34,8 +34,8 @@ class Port:
 class Model:
     """A compiled model. Any number of threads may call it at the same time."""
 
-    def __init__(self, native, compile_ms=None):
-        self._native, self._compile_ms, self._shapes = native, compile_ms, None
+    def __init__(self, native, times=None):
+        self._native, self._times, self._shapes = native, times, None
         self.inputs = [Port(*t) for t in native.inputs()]
         self.outputs = [Port(*t) for t in native.outputs()]
 
@@ -81,8 +81,8 @@ class Model:
         memory = report.setdefault("memory", {})
         if self._shapes is not None:
             memory.update(self._native.plan(self._shapes))
-        if self._compile_ms is not None:
-            report["times"] = {"compile_ms": self._compile_ms}
+        if self._times is not None:
+            report["times"] = dict(self._times)
         return report
 
     def memory(self):
@@ -133,7 +133,8 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
         package = _ge.compile_bytes(bytes(model), given)
     else:
         package = _ge.compile_file(os.fspath(model), given)
-    compiled = Model(_ge.model_of(package, threads or 0), package.milliseconds())
+    times = {"compile_ms": package.milliseconds(), "from_cache": package.from_cache()}
+    compiled = Model(_ge.model_of(package, threads or 0), times)
     if output is not None:
         output = os.fspath(output)
         compiled.save(output if output.endswith(".om") else output + ".om")

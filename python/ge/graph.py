@@ -63,6 +63,8 @@ def build_graph(graph, model, options=None, example_inputs=None, dynamic_shapes=
     _say("Graph build started...")
     _say("Memory reuse enabled, planning..." if _reuses(given) else "Memory reuse disabled")
     graph.model = ge.compile(model, example_inputs=example_inputs, dynamic_shapes=dynamic_shapes, **given)
+    if graph.model.report()["times"]["from_cache"]:
+        _say("Compiled before: taken from the cache")
     _say(f"Planning completed, fusion {graph.model.fused_operators()} operators")
     _say(f"Graph compile completed in {time.perf_counter() - start:.2f}s")
     print(graph.model.warnings(), end="", flush=True)

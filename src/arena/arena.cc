@@ -9,7 +9,8 @@
 namespace ge::arena {
 namespace {
 
-// How often buffers that outlive everything around them are laid at the bottom to split what remains.
+// How often buffers that outlive everything around them are laid at the bottom to split what
+// remains.
 constexpr int kMaxDepth = 16;
 
 class Planner {
@@ -23,7 +24,8 @@ class Planner {
   }
 
   Plan run() {
-    for (size_t i = 0; i < intervals_.size(); ++i) offset_[i] = std::max<int64_t>(intervals_[i].fixed, 0);
+    for (size_t i = 0; i < intervals_.size(); ++i)
+      offset_[i] = std::max<int64_t>(intervals_[i].fixed, 0);
     if (options_.strategy == Strategy::none) {
       stack();
     } else {
@@ -49,8 +51,9 @@ class Planner {
 
   void put(const Item& v, int64_t offset) { offset_[v.id] = offset * units_.unit; }
 
-  // Cuts into parts that share no section, and those again after the buffers that live throughout one are
-  // laid at its bottom, which costs nothing as long as nothing is fixed or aligned to more than the unit.
+  // Cuts into parts that share no section, and those again after the buffers that live throughout
+  // one are laid at its bottom, which costs nothing as long as nothing is fixed or aligned to more
+  // than the unit.
   void split(std::vector<Item> items, int64_t base, int depth) {
     if (items.empty()) return;
     int32_t sections = compress(items);
@@ -99,7 +102,9 @@ class Planner {
     for (Part& part : parts_) first_plan(part, steps_);
     int64_t reached = target_;
     for (Part& part : parts_) {
-      try_orders(part, reached - part.base, search ? budget / 4 : budget, steps_);
+      bool share =
+          search && part.items.size() <= kLarge;  // a larger part has nothing else to hope for
+      try_orders(part, reached - part.base, share ? budget / 4 : budget, steps_);
       reached = std::max(reached, part.top());
     }
     if (search) deepen(budget);
@@ -108,11 +113,13 @@ class Planner {
   // The tallest part decides the arena: works on it until it no longer is, or cannot shrink.
   void deepen(int64_t budget) {
     while (!parts_.empty()) {
-      Part& part = *std::max_element(parts_.begin(), parts_.end(),
-                                     [](const Part& a, const Part& b) { return a.top() < b.top(); });
+      Part& part =
+          *std::max_element(parts_.begin(), parts_.end(),
+                            [](const Part& a, const Part& b) { return a.top() < b.top(); });
       int64_t top = part.top();
       if (top <= target_ || steps_ >= budget) return;
-      Outcome outcome = search_part(part, target_ - part.base, budget - (budget - steps_) / 4, steps_);
+      Outcome outcome =
+          search_part(part, target_ - part.base, budget - (budget - steps_) / 4, steps_);
       if (outcome == Outcome::optimal) exact_ = std::max(exact_, part.top());
       if (outcome == Outcome::gave_up) reorder(part, target_ - part.base, budget, steps_);
       if (part.top() >= top) return;

@@ -49,15 +49,20 @@ Result<Problem> read_csv(std::string_view text) {
     }
     int64_t value[4] = {0, 0, 0, 0};
     for (int c = 0; c < 4; ++c) {
-      if (column[c] >= static_cast<int>(cells.size())) return bad_line(line, format("no '{}'", kColumns[c]));
+      if (column[c] >= static_cast<int>(cells.size()))
+        return bad_line(line, format("no '{}'", kColumns[c]));
       if (c > 0 && !number(cells[column[c]], value[c]))
-        return bad_line(line, format("'{}' is not an integer: '{}'", kColumns[c], cells[column[c]]));
+        return bad_line(line,
+                        format("'{}' is not an integer: '{}'", kColumns[c], cells[column[c]]));
     }
     constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
     if (value[1] < 0 || value[1] >= value[2] || value[2] > kMax)
-      return bad_line(line, format("the lifetime [{}, {}) is empty or out of range", value[1], value[2]));
+      return bad_line(line,
+                      format("the lifetime [{}, {}) is empty or out of range", value[1], value[2]));
     if (value[3] < 0 || value[3] > kMaxTotal - total)
-      return bad_line(line, format("the size {} is negative or makes the sum of all sizes too large", value[3]));
+      return bad_line(
+          line,
+          format("the size {} is negative or makes the sum of all sizes too large", value[3]));
     total += value[3];
     out.ids.push_back(cells[column[0]]);
     out.intervals.push_back(

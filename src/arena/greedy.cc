@@ -114,7 +114,8 @@ Placer::Placer(std::span<const Item> items, int32_t sections) : items_(items) {
   int32_t n = static_cast<int32_t>(items.size());
   first_at_.assign(static_cast<size_t>(sections) + 1, n);
   for (int32_t i = n - 1; i >= 0; --i) first_at_[items[i].lo] = i;
-  for (int32_t s = sections - 1; s >= 0; --s) first_at_[s] = std::min(first_at_[s], first_at_[s + 1]);
+  for (int32_t s = sections - 1; s >= 0; --s)
+    first_at_[s] = std::min(first_at_[s], first_at_[s + 1]);
   std::vector<int32_t> living;
   for (int32_t i = 0; i < n; ++i) {
     if (i % kStride == 0) {
@@ -159,7 +160,8 @@ void Placer::collect(int32_t i, const std::vector<int64_t>& offset, int64_t& ste
   int64_t looked_at = alive_begin_[block + 1] - alive_begin_[block] + from - block * kStride;
   int64_t found = static_cast<int64_t>(spans_.size());
   steps += 8 + looked_at / 8 + found * (2 + std::bit_width(spans_.size()) / 2);
-  std::sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) { return a.from < b.from; });
+  std::sort(spans_.begin(), spans_.end(),
+            [](const Span& a, const Span& b) { return a.from < b.from; });
 }
 
 int64_t Placer::find(const Item& item, Fit fit) const {
@@ -178,8 +180,8 @@ int64_t Placer::find(const Item& item, Fit fit) const {
   return best >= 0 ? best : align_up(top, item.align);
 }
 
-int64_t Placer::place(std::span<const int32_t> order, Fit fit, int64_t limit, std::vector<int64_t>& offset,
-                      int64_t& steps) {
+int64_t Placer::place(std::span<const int32_t> order, Fit fit, int64_t limit,
+                      std::vector<int64_t>& offset, int64_t& steps) {
   offset.assign(items_.size(), 0);
   std::fill(placed_.begin(), placed_.end(), 0);
   culprit_ = -1;

@@ -9,8 +9,6 @@ namespace {
 
 // Buffers that together never hold more than this share of the bound are not worth a place each.
 constexpr int64_t kTailShare = 1024;
-// Beyond this many buffers the tail is split off, and reordering one by one would not get far.
-constexpr size_t kLarge = 4096;
 
 using Key = std::array<double, 3>;  // greater first
 
@@ -51,29 +49,48 @@ std::vector<int32_t> sorted(const Part& part, const std::vector<Key>& keys) {
 
 constexpr int kOrders = 9;
 
-std::vector<int32_t> order_number(const Part& part, const Placer& placer, const std::vector<int64_t>& total,
-                                  int number) {
+std::vector<int32_t> order_number(const Part& part, const Placer& placer,
+                                  const std::vector<int64_t>& total, int number) {
   std::vector<Key> keys;
   for (size_t i = 0; i < part.items.size(); ++i) {
     const Item& v = part.items[i];
     double size = static_cast<double>(v.size), w = width(v), area = size * w;
     double load = static_cast<double>(total[i]), degree = placer.degree(static_cast<int32_t>(i));
     switch (number) {
-      case 0: keys.push_back({size, w, 0}); break;
-      case 1: keys.push_back({area, size, 0}); break;
-      case 2: keys.push_back({load, size, w}); break;
-      case 3: keys.push_back({w, size, 0}); break;
-      case 4: keys.push_back({-static_cast<double>(v.lo), w, size}); break;
-      case 5: keys.push_back({static_cast<double>(v.hi), w, size}); break;
-      case 6: keys.push_back({degree, size, 0}); break;
-      case 7: keys.push_back({size * degree, w, 0}); break;
-      default: keys.push_back({load, area, size}); break;
+      case 0:
+        keys.push_back({size, w, 0});
+        break;
+      case 1:
+        keys.push_back({area, size, 0});
+        break;
+      case 2:
+        keys.push_back({load, size, w});
+        break;
+      case 3:
+        keys.push_back({w, size, 0});
+        break;
+      case 4:
+        keys.push_back({-static_cast<double>(v.lo), w, size});
+        break;
+      case 5:
+        keys.push_back({static_cast<double>(v.hi), w, size});
+        break;
+      case 6:
+        keys.push_back({degree, size, 0});
+        break;
+      case 7:
+        keys.push_back({size * degree, w, 0});
+        break;
+      default:
+        keys.push_back({load, area, size});
+        break;
     }
   }
   return sorted(part, keys);
 }
 
-// The smallest buffers as far as their own peak is negligible: they get a region of their own on top.
+// The smallest buffers as far as their own peak is negligible: they get a region of their own on
+// top.
 Part split_tail(const Part& part, Part& tail) {
   std::vector<int64_t> sizes;
   for (const Item& v : part.items) sizes.push_back(v.size);
@@ -116,7 +133,8 @@ void orders_of_all(Part& part, int64_t target, int64_t budget, int64_t& steps) {
 
 void first_plan(Part& part, int64_t& steps) {
   std::vector<int64_t> offset;
-  bool fixed = std::any_of(part.items.begin(), part.items.end(), [](const Item& v) { return v.fixed >= 0; });
+  bool fixed =
+      std::any_of(part.items.begin(), part.items.end(), [](const Item& v) { return v.fixed >= 0; });
   if (!fixed) {
     for (int variant = 0; variant < 4 && part.arena > part.bound; ++variant)
       part.keep(sweep(part.items, part.sections, variant & 1, variant & 2, offset, steps), offset);

@@ -1,4 +1,5 @@
-// The portfolio: many greedy passes over one part of a problem, the best kept. Private to the folder.
+// The portfolio: many greedy passes over one part of a problem, the best kept. Private to the
+// folder.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,10 @@
 #include "arena/problem.h"
 
 namespace ge::arena {
+
+// Beyond this many buffers a tail of small ones is split off, and placing again and again is too
+// slow.
+constexpr size_t kLarge = 4096;
 
 // A part that can be planned on its own, on top of what lies below `base`.
 struct Part {

@@ -1,5 +1,5 @@
-// What the planner works on: buffers without the empty ones, in units, with time cut into sections. Two
-// buffers overlap in time exactly when they share a section. Private to the folder.
+// What the planner works on: buffers without the empty ones, in units, with time cut into sections.
+// Two buffers overlap in time exactly when they share a section. Private to the folder.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Item {
   int32_t lo, hi;  // first and last section, both included
   int64_t size;    // in units, like all that follows
   int64_t align;
-  int64_t fixed;   // or -1
-  int32_t id;      // place in the caller's list
+  int64_t fixed;  // or -1
+  int32_t id;     // place in the caller's list
 };
 
 struct Units {
@@ -26,8 +26,8 @@ struct Units {
 
 Units to_units(std::span<const Interval> intervals);
 
-// Renumbers the sections of a subset so that none is without its own maximal set of buffers; sorts the
-// items by lo. Returns the number of sections.
+// Renumbers the sections of a subset so that none is without its own maximal set of buffers; sorts
+// the items by lo. Returns the number of sections.
 int32_t compress(std::vector<Item>& items);
 
 // Peak load, at least the end of every fixed buffer.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 
 namespace ge::arena {
@@ -12,22 +13,37 @@ constexpr int64_t kNoGap = -1;
 
 enum class Answer : uint8_t { found, none, budget };
 
-// Looks for a plan within a capacity. If there is a plan, there is one whose offsets have the least sum;
-// in it no buffer can sink, and only such plans are looked for. They are built from below: a free buffer
-// lies at `low` or higher. A step takes a free buffer that no free neighbour can be under (then none will
-// be) and branches: it lies at `low`, or it is raised. A raised one leaves a gap, so a free neighbour has to
-// come into its way there, and it lies on or above the lowest that can; which lifts its `low`, and so on.
-// A section whose lowest `low` and free load pass the capacity ends a branch.
+// How a tree chooses: which of the buffers at the bottom of a section is placed first, and by what
+// the section itself is picked. No way wins everywhere; trees take turns.
+enum class First : uint8_t { widest, contested, greatest_area };
+struct Taste {
+  First first;
+  bool tightest_section;  // else the one with the fewest choices
+};
+constexpr Taste kTastes[] = {{First::widest, false},
+                             {First::contested, false},
+                             {First::greatest_area, false},
+                             {First::widest, true}};
+
+// Looks for a plan within a capacity. If there is a plan, there is one whose offsets have the least
+// sum; in it no buffer can sink, and only such plans are looked for. They are built from below: a
+// free buffer lies at `low` or higher. A step takes a free buffer that no free neighbour can be
+// under (then none will be) and branches: it lies at `low`, or it is raised. A raised one leaves a
+// gap, so a free neighbour has to come into its way there, and it lies on or above the lowest that
+// can; which lifts its `low`, and so on. A section whose lowest `low` and free load pass the
+// capacity ends a branch.
 class Search {
  public:
   explicit Search(const Part& part);
-  // One tree, abandoned after `slice` steps. Sections that ended branches in earlier trees are looked at
-  // first, so a restart is not in vain.
-  Answer run(int64_t capacity, int restart, int64_t slice);
+  // One tree, abandoned after `slice` steps. Sections that ended branches in earlier trees are
+  // looked at first, so a restart is not in vain.
+  Answer run(int64_t capacity, Taste taste, int64_t slice);
   int64_t steps() const { return steps_; }
   std::vector<int64_t>& offset() { return low_; }
   // What one way down the tree costs, about.
-  int64_t descent() const { return static_cast<int64_t>(2 * near_.size()) + int64_t{n_} * sections_ / 2; }
+  int64_t descent() const {
+    return static_cast<int64_t>(2 * near_.size()) + int64_t{n_} * sections_ / 2;
+  }
 
  private:
   struct Change {
@@ -52,26 +68,27 @@ class Search {
   bool propagate(bool good);
   bool place(int32_t i);
   bool raise(int32_t i);
-  int32_t choose_section(bool slack_first);
-  int32_t choose(bool slack_first);
-  void rank(int heuristic);
+  int32_t choose_section(bool tightest);
+  int32_t choose(bool tightest);
+  void rank(First first);
 
   const std::vector<Item>& items_;
   int32_t n_, sections_;
   std::vector<int32_t> near_begin_, near_;      // neighbours in time of each item
   std::vector<int32_t> member_begin_, member_;  // items of each section
   std::vector<int32_t> rank_;
-  std::vector<int64_t> weight_;                 // of a section: how many branches it ended, and one
+  std::vector<int64_t> weight_;  // of a section: how many branches it ended, and one
 
   // Changes go through set(), so that undo() takes them back.
-  std::vector<int64_t> low_;                    // the final offset once placed
-  std::vector<int64_t> gap_;                    // where a raised buffer could still lie, else kNoGap
-  std::vector<int64_t> under_;                  // the lowest neighbour that can fill the gap
+  std::vector<int64_t> low_;    // the final offset once placed
+  std::vector<int64_t> gap_;    // where a raised buffer could still lie, else kNoGap
+  std::vector<int64_t> under_;  // the lowest neighbour that can fill the gap
   std::vector<int64_t> placed_;
-  std::vector<int64_t> load_, floor_, rivals_;  // of a section: free bytes, least low, who may come next
+  std::vector<int64_t> load_, floor_,
+      rivals_;  // of a section: free bytes, least low, who may come next
 
   std::vector<Change> trail_;
-  std::vector<int32_t> lifted_, touched_;       // queues of items and sections
+  std::vector<int32_t> lifted_, touched_;  // queues of items and sections
   std::vector<uint8_t> in_lifted_, in_touched_;
   int64_t capacity_ = 0, steps_ = 0;
 };
@@ -237,16 +254,16 @@ bool Search::raise(int32_t i) {
   return propagate(support(i));
 }
 
-// The section with the fewest buffers that may come next, or with the least slack; the more branches it has
-// ended, the sooner.
-int32_t Search::choose_section(bool slack_first) {
+// The section with the fewest buffers that may come next, or with the least slack; the more
+// branches it has ended, the sooner.
+int32_t Search::choose_section(bool tightest) {
   constexpr int64_t kScale = 1'000'000;
   int32_t best = -1;
   std::array<int64_t, 2> best_key{};
   for (int32_t s = 0; s < sections_; ++s) {
     if (rivals_[s] == 0) continue;
     int64_t slack = capacity_ - floor_[s] - load_[s], choice = rivals_[s] * kScale / weight_[s];
-    std::array<int64_t, 2> key{slack_first ? slack : choice, slack_first ? choice : slack};
+    std::array<int64_t, 2> key{tightest ? slack : choice, tightest ? choice : slack};
     if (best < 0 || key < best_key) best_key = key, best = s;
   }
   steps_ += sections_ / 2;
@@ -254,13 +271,14 @@ int32_t Search::choose_section(bool slack_first) {
 }
 
 // A free buffer to decide on, or -1 when all are placed.
-int32_t Search::choose(bool slack_first) {
-  int32_t s = choose_section(slack_first), best = -1;
+int32_t Search::choose(bool tightest) {
+  int32_t s = choose_section(tightest), best = -1;
   if (s < 0) return -1;
   for (int32_t k = member_begin_[s]; k < member_begin_[s + 1]; ++k) {
     int32_t i = member_[k];
     if (placed_[i]) continue;
-    if (best < 0 || low_[i] < low_[best] || (low_[i] == low_[best] && rank_[i] < rank_[best])) best = i;
+    if (best < 0 || low_[i] < low_[best] || (low_[i] == low_[best] && rank_[i] < rank_[best]))
+      best = i;
   }
   while (true) {
     int32_t next = best;
@@ -274,17 +292,21 @@ int32_t Search::choose(bool slack_first) {
   }
 }
 
-void Search::rank(int heuristic) {
+void Search::rank(First first) {
   std::vector<std::array<int64_t, 3>> keys;
   for (const Item& v : items_) {
     int64_t total = 0, width = v.hi - v.lo + 1;
     for (int32_t s = v.lo; s <= v.hi; ++s) total = std::max(total, load_[s]);
-    switch (heuristic) {
-      case 0: keys.push_back({width, v.size, total}); break;
-      case 1: keys.push_back({total, v.size, width}); break;
-      case 2: keys.push_back({total, width, v.size}); break;
-      case 3: keys.push_back({v.size, width, total}); break;
-      default: keys.push_back({width * v.size, width, total}); break;
+    switch (first) {
+      case First::widest:
+        keys.push_back({width, v.size, total});
+        break;
+      case First::contested:
+        keys.push_back({total, v.size, width});
+        break;
+      case First::greatest_area:
+        keys.push_back({width * v.size, width, total});
+        break;
     }
   }
   std::vector<int32_t> order(items_.size());
@@ -295,15 +317,14 @@ void Search::rank(int heuristic) {
   for (int32_t k = 0; k < n_; ++k) rank_[order[k]] = k;
 }
 
-Answer Search::run(int64_t capacity, int restart, int64_t slice) {
+Answer Search::run(int64_t capacity, Taste taste, int64_t slice) {
   capacity_ = capacity;
   int64_t end = steps_ + slice;
   if (!reset()) return Answer::none;
-  rank(restart % 5);
-  bool slack_first = restart % 3 == 1;
+  rank(taste.first);
   std::vector<Decision> path;
   while (steps_ < end) {
-    int32_t i = choose(slack_first);
+    int32_t i = choose(taste.tightest_section);
     if (i < 0) return Answer::found;
     path.push_back({i, trail_.size()});
     if (place(i)) continue;
@@ -322,9 +343,9 @@ Answer Search::run(int64_t capacity, int restart, int64_t slice) {
 // Restarts with growing slices until the answer or the budget.
 Answer decide(Search& search, Part& part, int64_t capacity, int64_t budget) {
   double slice = static_cast<double>(std::max<int64_t>(300'000, 4 * search.descent()));
-  for (int restart = 0; search.steps() < budget; ++restart, slice *= 1.2) {
-    int64_t left = budget - search.steps();
-    Answer answer = search.run(capacity, restart, std::min(static_cast<int64_t>(slice), left));
+  for (size_t restart = 0; search.steps() < budget; ++restart, slice *= 1.2) {
+    int64_t steps = std::min(static_cast<int64_t>(slice), budget - search.steps());
+    Answer answer = search.run(capacity, kTastes[restart % std::size(kTastes)], steps);
     if (answer == Answer::budget) continue;
     if (answer == Answer::found) {
       int64_t arena = 0;
@@ -358,7 +379,8 @@ Outcome search_part(Part& part, int64_t target, int64_t budget, int64_t& steps) 
   int64_t impossible = part.bound - 1, failed = impossible;
   int64_t capacity = std::max(target, part.bound);
   while (part.arena > target && failed < part.arena - 1 && search.steps() < budget) {
-    // The first try gets half of what is left, for it is the one that matters; so do those after it.
+    // The first try gets half of what is left, for it is the one that matters; so do those after
+    // it.
     int64_t share = search.steps() + (budget - search.steps() + 1) / 2;
     Answer answer = decide(search, part, capacity, share);
     if (answer == Answer::none) impossible = std::max(impossible, capacity);

@@ -8,9 +8,9 @@
 namespace ge::arena {
 
 enum class Outcome : uint8_t {
-  reached,   // the arena is at most the target
-  optimal,   // no plan of this part is smaller than the one kept
-  gave_up,   // the budget is spent, or the part is too large for the method
+  reached,  // the arena is at most the target
+  optimal,  // no plan of this part is smaller than the one kept
+  gave_up,  // the budget is spent, or the part is too large for the method
 };
 
 // Shrinks the part's plan. Counts a step for each neighbour looked at.

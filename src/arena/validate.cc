@@ -12,25 +12,29 @@ namespace {
 
 constexpr size_t kPairwise = 2000;
 
-std::string describe(std::span<const Interval> intervals, std::span<const int64_t> offset, size_t i) {
-  return format("buffer {} (steps {}..{}, bytes {}..{})", i, intervals[i].first, intervals[i].last, offset[i],
-                offset[i] + intervals[i].size);
+std::string describe(std::span<const Interval> intervals, std::span<const int64_t> offset,
+                     size_t i) {
+  return format("buffer {} (steps {}..{}, bytes {}..{})", i, intervals[i].first, intervals[i].last,
+                offset[i], offset[i] + intervals[i].size);
 }
 
-Verdict clash(std::span<const Interval> intervals, std::span<const int64_t> offset, size_t a, size_t b) {
+Verdict clash(std::span<const Interval> intervals, std::span<const int64_t> offset, size_t a,
+              size_t b) {
   if (a > b) std::swap(a, b);
   return no(format("{} and {} share memory while both are alive", describe(intervals, offset, a),
                    describe(intervals, offset, b)));
 }
 
-Verdict check_each(std::span<const Interval> intervals, std::span<const int64_t> offset, int64_t arena) {
+Verdict check_each(std::span<const Interval> intervals, std::span<const int64_t> offset,
+                   int64_t arena) {
   for (size_t i = 0; i < intervals.size(); ++i) {
     const Interval& v = intervals[i];
     if (v.size < 0 || v.first > v.last || v.align <= 0)
-      return no(format("buffer {} is malformed: steps {}..{}, size {}, alignment {}", i, v.first, v.last, v.size,
-                       v.align));
+      return no(format("buffer {} is malformed: steps {}..{}, size {}, alignment {}", i, v.first,
+                       v.last, v.size, v.align));
     if (offset[i] < 0 || offset[i] > arena || v.size > arena - offset[i])
-      return no(format("{} does not lie in the arena of {} bytes", describe(intervals, offset, i), arena));
+      return no(format("{} does not lie in the arena of {} bytes", describe(intervals, offset, i),
+                       arena));
     if (offset[i] % v.align != 0)
       return no(format("{} is not aligned to {}", describe(intervals, offset, i), v.align));
     if (v.fixed >= 0 && offset[i] != v.fixed)
@@ -51,8 +55,8 @@ Verdict check_pairs(std::span<const Interval> v, std::span<const int64_t> offset
   return yes();
 }
 
-// Runs through time with the buffers alive in a map by offset. As long as the plan is sound they are
-// disjoint, so a newcomer has only its two neighbours in memory to fear.
+// Runs through time with the buffers alive in a map by offset. As long as the plan is sound they
+// are disjoint, so a newcomer has only its two neighbours in memory to fear.
 Verdict check_sweep(std::span<const Interval> v, std::span<const int64_t> offset) {
   struct Event {
     int64_t time;
@@ -76,7 +80,8 @@ Verdict check_sweep(std::span<const Interval> v, std::span<const int64_t> offset
       continue;
     }
     auto above = alive.lower_bound(offset[i]);
-    if (above != alive.end() && above->first < offset[i] + v[i].size) return clash(v, offset, i, above->second);
+    if (above != alive.end() && above->first < offset[i] + v[i].size)
+      return clash(v, offset, i, above->second);
     if (above != alive.begin()) {
       size_t below = std::prev(above)->second;
       if (offset[below] + v[below].size > offset[i]) return clash(v, offset, i, below);
@@ -88,11 +93,13 @@ Verdict check_sweep(std::span<const Interval> v, std::span<const int64_t> offset
 
 }  // namespace
 
-Verdict validate(std::span<const Interval> intervals, std::span<const int64_t> offset, int64_t arena) {
+Verdict validate(std::span<const Interval> intervals, std::span<const int64_t> offset,
+                 int64_t arena) {
   if (offset.size() != intervals.size())
     return no(format("{} buffers but {} offsets", intervals.size(), offset.size()));
   if (Verdict each = check_each(intervals, offset, arena); !each) return each;
-  return intervals.size() <= kPairwise ? check_pairs(intervals, offset) : check_sweep(intervals, offset);
+  return intervals.size() <= kPairwise ? check_pairs(intervals, offset)
+                                       : check_sweep(intervals, offset);
 }
 
 }  // namespace ge::arena

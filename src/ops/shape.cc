@@ -151,6 +151,29 @@ std::optional<std::array<Dim, 3>> range_elements(const Graph& g, const Node& n) 
   return out;
 }
 
+// A float input that is a whole number known as an expression: a constant, or a size that was cast. Numbers
+// of f32 up to 2^24 are exact; sizes beyond that have no float ranges.
+std::optional<Dim> whole_float(const Graph& g, ValueId v) {
+  auto& x = g.value(v);
+  if (x.constant) {
+    if (x.constant->count() != 1) return std::nullopt;
+    double d = x.constant->at(0);
+    if (!(std::abs(d) <= 0x1p24) || d != std::floor(d)) return std::nullopt;
+    return Dim(static_cast<int64_t>(d));
+  }
+  if (!x.producer || g.node(x.producer).op != "Cast") return std::nullopt;
+  ValueId from = g.node(x.producer).inputs[0];
+  auto e = is_integer(g.value(from).type.dtype) ? g.elements(from) : std::nullopt;
+  return e && e->size() == 1 ? std::optional((*e)[0]) : std::nullopt;
+}
+
+std::optional<Dim> float_range_count(const Graph& g, const Node& n) {
+  auto start = whole_float(g, n.inputs[0]), limit = whole_float(g, n.inputs[1]), delta = whole_float(g, n.inputs[2]);
+  if (!start || !limit || !delta || !delta->known() || delta->is(0)) return std::nullopt;
+  Dim count = delta->value() > 0 ? ceildiv(*limit - *start, *delta) : ceildiv(*start - *limit, Dim(0) - *delta);
+  return max_of(g, count, 0);
+}
+
 Status infer_range(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   DType t = c.dtype(0);
@@ -175,6 +198,10 @@ Status infer_range(InferContext& c) {
   if (auto n = is_float(t) ? float_count(c) : std::nullopt) {
     if (!(*n <= 1e15)) return c.fail(format("it would have {} elements", *n));
     c.set(0, t, {static_cast<int64_t>(*n)});
+    return ok();
+  }
+  if (auto count = is_float(t) ? float_range_count(c.graph, c.node) : std::nullopt) {
+    c.set(0, t, {*count});
     return ok();
   }
   c.set(0, t, {c.fresh("count")});

@@ -43,8 +43,8 @@ int quota_v1(const std::string& folder) {
   return cpus(read_all(folder + "/cpu.cfs_quota_us"), read_all(folder + "/cpu.cfs_period_us"));
 }
 
-// The least quota of a group and all above it. In a container the group's own path is often not mounted;
-// then the root of the mount stands for it, and the loop ends there anyway.
+// The least quota of a group and all above it. In a container the group's own path is often not
+// mounted; then the root of the mount stands for it, and the loop ends there anyway.
 int least(const std::string& root, std::string path, int (*quota)(const std::string&)) {
   int best = 0;
   while (true) {

@@ -1,5 +1,5 @@
-// How many threads this process may use: the CPUs it may run on, the quota of its cgroups, what the user
-// says in the environment.
+// How many threads this process may use: the CPUs it may run on, the quota of its cgroups, what the
+// user says in the environment.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace ge::runtime {
 
-// CPUs in the process's affinity mask, at most its cgroup's quota rounded up. Counted once a process.
+// CPUs in the process's affinity mask, at most its cgroup's quota rounded up. Counted once a
+// process.
 int available_threads();
 
 // At most available_threads() and GE_NUM_THREADS, or else OMP_NUM_THREADS. Read anew at each call.

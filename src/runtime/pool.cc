@@ -72,9 +72,9 @@ void futex_wake(std::atomic<uint32_t>& word, int count) {
 
 }  // namespace
 
-// Where a run meets its helpers. Lives as long as the process, so that a late helper never touches freed
-// memory. A helper reads the task only after it took a ticket: until it reports that ticket as done the
-// owner cannot go on, so what it reads stands still.
+// Where a run meets its helpers. Lives as long as the process, so that a late helper never touches
+// freed memory. A helper reads the task only after it took a ticket: until it reports that ticket
+// as done the owner cannot go on, so what it reads stands still.
 struct alignas(64) Slot {
   std::atomic<uint64_t> ticket{0};  // [run number | tickets left]
   std::atomic<ChunkFn> fn{nullptr};
@@ -108,7 +108,8 @@ struct alignas(64) Slot {
     uint32_t mine = 0;
     uint64_t t = ticket.load(std::memory_order_acquire);
     while (t >> kLeftBits == run && (t & kLeftMask) != 0) {
-      if (!ticket.compare_exchange_weak(t, t - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+      if (!ticket.compare_exchange_weak(t, t - 1, std::memory_order_acq_rel,
+                                        std::memory_order_acquire))
         continue;
       ++mine;
       Status s = run_ticket(static_cast<uint32_t>(t & kLeftMask), rank);
@@ -202,7 +203,8 @@ class Pool {
     int asleep = sleepers_.load();
     if (asleep <= 0) return;
     int want = static_cast<int>(std::min<uint32_t>(tickets - 1, kMaxThreads));
-    want = std::min(want, slot.free_seats()) - static_cast<int>(tokens_.load(std::memory_order_relaxed));
+    want = std::min(want, slot.free_seats()) -
+           static_cast<int>(tokens_.load(std::memory_order_relaxed));
     while (want > 0 && asleep > 0) {
       int count = std::min(want, asleep);
       if (!sleepers_.compare_exchange_weak(asleep, asleep - count)) continue;
@@ -231,10 +233,13 @@ class Pool {
     if (sched_getaffinity(getpid(), sizeof mask, &mask) == 0)
       pthread_attr_setaffinity_np(&attr, sizeof mask, &mask);
     pthread_t thread;
-    bool started = pthread_create(&thread, &attr, [](void* p) -> void* {
-      static_cast<Pool*>(p)->serve();
-      return nullptr;
-    }, this) == 0;
+    bool started = pthread_create(
+                       &thread, &attr,
+                       [](void* p) -> void* {
+                         static_cast<Pool*>(p)->serve();
+                         return nullptr;
+                       },
+                       this) == 0;
     pthread_attr_destroy(&attr);
     if (started) workers_.fetch_add(1, std::memory_order_release);
     return started;
@@ -293,8 +298,8 @@ class Pool {
     return false;
   }
 
-  // Whoever wakes a sleeper takes it out of the count and leaves a token; so a run that finds the count at
-  // zero makes no system call.
+  // Whoever wakes a sleeper takes it out of the count and leaves a token; so a run that finds the
+  // count at zero makes no system call.
   void sleep() {
     int asleep = sleepers_.fetch_add(1) + 1;
     if (any_work()) {
@@ -354,7 +359,8 @@ Team::Team(int threads) {
   slot_->seat_words = (helpers + kSeatsInWord - 1) / kSeatsInWord;
   for (int w = 0; w < kSeatWords; ++w) {
     int here = std::clamp(helpers - w * kSeatsInWord, 0, kSeatsInWord);
-    slot_->seats[w].store(run << kSeatsInWord | ((uint64_t{1} << here) - 1), std::memory_order_release);
+    slot_->seats[w].store(run << kSeatsInWord | ((uint64_t{1} << here) - 1),
+                          std::memory_order_release);
   }
   slot_->ticket.store(run << kLeftBits, std::memory_order_release);
 }
@@ -408,7 +414,9 @@ FlushDenormals::~FlushDenormals() {
 #endif
 }
 
-void set_threads_for_test(int threads) { threads_for_test.store(threads, std::memory_order_relaxed); }
+void set_threads_for_test(int threads) {
+  threads_for_test.store(threads, std::memory_order_relaxed);
+}
 
 PoolCounts pool_counts() {
   Pool* p = the_pool.load(std::memory_order_acquire);

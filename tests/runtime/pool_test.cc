@@ -29,7 +29,8 @@ struct Sum {
   std::vector<std::atomic<int>> inside;  // by rank: how many are in a chunk with it
   std::atomic<int> clashes{0};
   int threads;
-  Sum(int64_t chunks, int t) : seen(static_cast<size_t>(chunks)), inside(static_cast<size_t>(t)), threads(t) {}
+  Sum(int64_t chunks, int t)
+      : seen(static_cast<size_t>(chunks)), inside(static_cast<size_t>(t)), threads(t) {}
   static Status chunk(void* ctx, int64_t c, int rank) {
     Sum& s = *static_cast<Sum*>(ctx);
     if (rank < 0 || rank >= s.threads) {
@@ -115,7 +116,9 @@ TEST(Pool, ManyCallersAtOnce) {
         Team run(1 + (t + i) % 4);
         for (int task = 0; task < 5; ++task) {
           Sum sum(1 + (t * 7 + i + task) % 23, run.threads());
-          if (!run.parallel(static_cast<int64_t>(sum.seen.size()), Sum::chunk, &sum).ok() || !sum.all(1)) ++wrong;
+          if (!run.parallel(static_cast<int64_t>(sum.seen.size()), Sum::chunk, &sum).ok() ||
+              !sum.all(1))
+            ++wrong;
         }
       }
     });
@@ -166,7 +169,9 @@ TEST(Pool, AnErrorStopsTheTaskAndOnlyIt) {
 TEST(Pool, AllChunksFail) {
   Threads use(4);
   Team run;
-  auto fn = [](void*, int64_t c, int) -> Status { return error(code::kRunFailed, std::to_string(c)); };
+  auto fn = [](void*, int64_t c, int) -> Status {
+    return error(code::kRunFailed, std::to_string(c));
+  };
   for (int i = 0; i < 500; ++i) ASSERT_FALSE(run.parallel(4, fn, nullptr).ok());
 }
 

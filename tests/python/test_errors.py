@@ -1,0 +1,265 @@
+"""Bad input: every failure is a ge.Error whose message a reader can act on; nothing is left half-written."""
+
+import resource
+import struct
+import subprocess
+import sys
+
+import fetch
+import ge
+import numpy as np
+import pytest
+from conftest import equal
+
+
+@pytest.fixture(scope="module")
+def mlp():
+    return fetch.fetch("surfaces_mlp")
+
+
+@pytest.fixture(scope="module")
+def fixed(mlp):
+    return ge.compile(mlp, input_shape="input:3,4")
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def error_of(call, *arguments, **options):
+    with pytest.raises(ge.Error) as e:
+        call(*arguments, **options)
+    assert e.value.code, str(e.value)
+    return e.value
+
+
+def atc(folder, *arguments):
+    return subprocess.run([sys.executable, "-c", "from ge import _cli; _cli.atc()", *arguments], cwd=folder,
+                          capture_output=True, text=True, timeout=120, check=False)
+
+
+# --- files that are not there or not whole
+
+def test_missing_files(tmp_path):
+    for call, name in ((ge.compile, "nothing.onnx"), (ge.load, "nothing.om")):
+        e = error_of(call, tmp_path / name)
+        assert e.code == "E10410" and name in e.message and "does not exist" in e.message and e.fix
+    e = error_of(ge.compile, tmp_path)  # a folder
+    assert str(tmp_path) in e.message and "not a regular file" in e.message
+    done = atc(tmp_path, "--model=nothing.onnx", "--framework=5", "--output=x", "--soc_version=cpu")
+    assert done.returncode != 0 and "E10410" in done.stderr and "nothing.onnx" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_onnx_file_cut_anywhere(mlp, tmp_path):
+    """As a file and as bytes; the file's name stands in the message."""
+    whole = read(mlp)
+    path = tmp_path / "cut.onnx"
+    for i in range(50):
+        part = whole[:len(whole) * i // 50]
+        path.write_bytes(part)
+        e = error_of(ge.compile, path)
+        assert "cut.onnx" in str(e), str(e)
+        assert error_of(ge.compile, part).code == e.code
+    path.write_bytes(whole[:-1])
+    assert "cut.onnx" in str(error_of(ge.compile, path))
+    assert [p.name for p in tmp_path.iterdir()] == ["cut.onnx"]
+
+
+def test_other_bytes_than_onnx(tmp_path):
+    for data in (b"", b"\0" * 100, b"no model", bytes(range(256)) * 20, b"\x08" * 1000, b"\xff" * 64):
+        (tmp_path / "x.onnx").write_bytes(data)
+        e = error_of(ge.compile, tmp_path / "x.onnx")
+        assert "x.onnx" in str(e), str(e)
+        assert error_of(ge.load, data).code == "E13005"
+
+
+def test_an_om_file_cut_or_changed_anywhere(fixed, tmp_path):
+    fixed.save(tmp_path / "whole.om")
+    whole = read(tmp_path / "whole.om")
+    path = tmp_path / "bad.om"
+    for i in range(50):
+        path.write_bytes(whole[:len(whole) * i // 50])
+        e = error_of(ge.load, path)
+        assert e.code == "E13005" and "bad.om" in str(e), str(e)
+        changed = bytearray(whole)
+        changed[len(whole) * i // 50] ^= 0x10
+        path.write_bytes(changed)
+        assert "bad.om" in str(error_of(ge.load, path, check="all"))
+
+
+def test_an_om_file_of_a_newer_format(fixed, tmp_path):
+    fixed.save(tmp_path / "new.om")
+    data = bytearray(read(tmp_path / "new.om"))
+    (version,) = struct.unpack_from("<I", data, 8)
+    struct.pack_into("<I", data, 8, version + 1)
+    (tmp_path / "new.om").write_bytes(data)
+    for call in (lambda: ge.load(tmp_path / "new.om"), lambda: ge.load(bytes(data))):
+        e = error_of(call)
+        assert f"format {version + 1}" in e.message and f"up to {version}" in e.message
+        assert "newer version" in e.cause and "update GE" in e.fix
+
+
+# --- inputs that do not fit
+
+@pytest.mark.parametrize("value,words", [
+    (np.zeros((3, 4), np.float64), ["'input'", "float64", "float32"]),
+    (np.zeros((3, 4), np.int64), ["'input'", "int64", "float32"]),
+    (np.zeros((3, 5), np.float32), ["'input'", "[3,5]", "[3,4]"]),
+    (np.zeros((3, 4, 1), np.float32), ["'input'", "[3,4,1]", "[3,4]", "3 axes instead of 2"]),
+    (np.float32(1), ["'input'", "[]", "[3,4]"]),
+    (["a", "b"], ["'input'", "float32"]),
+    (object(), ["'input'", "float32"]),
+    (None, ["'input'", "float32"]),
+], ids=["float64", "int64", "size", "rank", "scalar", "texts", "object", "none"])
+def test_name_got_expected(fixed, value, words):
+    e = error_of(fixed.run, [value])
+    for word in words:
+        assert word in e.message, str(e)
+    assert e.code == "E40001" and e.cause and e.fix
+
+
+def test_a_static_model_fed_another_shape(fixed):
+    e = error_of(fixed.run, {"input": np.zeros((4, 4), np.float32)})
+    assert "Input 'input' has shape [4,4], the model takes [3,4]" in e.message
+    assert "[GE] ERROR: Input shape is not supported: dynamic shape detected" in str(e)
+    assert "feed this shape" in e.fix and "--input_shape" in e.fix
+    assert fixed.run([np.zeros((3, 4), np.float32)])[0].shape == (3, 1), "the model still works"
+
+
+def test_a_dynamic_model_fed_what_it_does_not_allow(mlp):
+    model = ge.compile(mlp, input_shape="input:2~8,4")
+    for rows in (1, 9):
+        e = error_of(model.run, [np.zeros((rows, 4), np.float32)])
+        assert f"is {rows}, allowed are 2 to 8" in e.message and "dynamic shape detected" not in str(e)
+
+
+def test_names_and_numbers_of_inputs(fixed):
+    x = np.zeros((3, 4), np.float32)
+    e = error_of(fixed.run, {"inptu": x})
+    assert "'inptu'" in e.message and "'input'" in e.message
+    for inputs in ([], [x, x]):
+        assert "takes 1 inputs (input)" in error_of(fixed.run, inputs).message
+        assert "takes 1 inputs (input)" in error_of(fixed, *inputs).message
+
+
+# --- outputs that cannot be written
+
+def test_an_output_path_that_cannot_be_written(mlp, fixed, tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder.om").mkdir()
+    places = [tmp_path / "no folder" / "x.om", tmp_path / "file" / "x.om", tmp_path / "folder.om"]
+    for path in places:
+        for call in (lambda: fixed.save(path), lambda: ge.compile(mlp, output=path)):
+            e = error_of(call)
+            assert e.code == "E13004" and str(path) in e.message and "folder exists" in e.fix
+        done = atc(tmp_path, f"--model={mlp}", "--framework=5", f"--output={path}", "--soc_version=cpu")
+        assert done.returncode != 0 and "E13004" in done.stderr and str(path) in done.stderr
+    assert {p.name for p in tmp_path.rglob("*")} <= {"file", "folder.om", "fusion_result.json"}
+
+
+LIMITED = """
+import resource, sys
+import ge
+model = ge.compile(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+try:
+    model.save("x.om")
+except ge.Error as e:
+    print(e.code, e.message)
+"""
+
+
+def test_a_full_disk_leaves_nothing(mlp, tmp_path):
+    done = subprocess.run([sys.executable, "-c", LIMITED, mlp], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.stdout.startswith("E13004 File x.om cannot be written"), done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4000
+
+
+# --- the cache
+
+CACHED = """
+import sys, time
+import ge, numpy as np
+while time.time() < float(sys.argv[3]): pass   # all start together
+model = ge.compile(sys.argv[1], op_compiler_cache_mode="enable", op_compiler_cache_dir=sys.argv[2])
+sys.stdout.buffer.write(model.run([np.ones((2, 4), np.float32)])[0].tobytes())
+"""
+
+
+def test_processes_that_fill_the_cache_together(mlp, tmp_path):
+    import time
+    folder = tmp_path / "cache"
+    start = str(time.time() + 1.5)
+    many = [subprocess.Popen([sys.executable, "-c", CACHED, mlp, str(folder), start], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE) for _ in range(3)]
+    results = [p.communicate(timeout=120) for p in many]
+    assert [p.returncode for p in many] == [0, 0, 0], results
+    assert len({out for out, _ in results}) == 1 and {err for _, err in results} == {b""}
+    (entry,) = folder.iterdir()
+    again = ge.compile(mlp, op_compiler_cache_mode="enable", op_compiler_cache_dir=str(folder))
+    assert again.report()["times"]["from_cache"] is True
+    assert again.run([np.ones((2, 4), np.float32)])[0].tobytes() == results[0][0]
+    fresh = ge.compile(mlp)
+    assert fresh.report()["times"]["from_cache"] is False
+    assert equal(fresh.run([np.ones((2, 4), np.float32)]), again.run([np.ones((2, 4), np.float32)]))
+    assert fresh.fused_operators() == again.fused_operators()
+    assert entry.exists()
+
+
+def test_atc_says_when_the_cache_was_used(mlp, tmp_path):
+    command = [f"--model={mlp}", "--framework=5", "--output=x", "--soc_version=cpu", "--op_compiler_cache_mode=enable",
+               f"--op_compiler_cache_dir={tmp_path / 'cache'}"]
+    first, second = atc(tmp_path, *command), atc(tmp_path, *command)
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    said = "[GE] Compiled before: taken from the cache"
+    assert said not in first.stdout and said in second.stdout
+    fused = [line for line in first.stdout.split("\n") if "Planning completed" in line]
+    assert fused and fused == [line for line in second.stdout.split("\n") if "Planning completed" in line]
+
+
+def test_a_damaged_cache_entry_is_made_again(mlp, tmp_path):
+    options = {"op_compiler_cache_mode": "enable", "op_compiler_cache_dir": str(tmp_path)}
+    ge.compile(mlp, **options)
+    (entry,) = tmp_path.iterdir()
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[:len(whole) // 2])
+    assert ge.compile(mlp, **options).report()["times"]["from_cache"] is False
+    assert entry.read_bytes() == whole
+    assert ge.compile(mlp, **options).report()["times"]["from_cache"] is True
+
+
+def test_a_cache_that_cannot_be_used_is_no_failure(mlp, tmp_path):
+    (tmp_path / "file").write_text("")
+    model = ge.compile(mlp, op_compiler_cache_mode="enable", op_compiler_cache_dir=str(tmp_path / "file" / "cache"))
+    assert model.run([np.ones((2, 4), np.float32)])[0].shape == (2, 1)
+
+
+# --- options
+
+@pytest.mark.parametrize("options,words", [
+    ({"input_shape": "input:x y"}, ["E10002", "input_shape"]),
+    ({"input_shape": "nothing:1,4"}, ["E10016", "nothing", "input"]),
+    ({"input_shape": "input:1,5"}, ["E10002", "axis 1", "4"]),
+    ({"mem_allocator_strategy": 9}, ["E10001", "mem_allocator_strategy", "0 to 2"]),
+    ({"disable_fusion": "attentoin"}, ["E10001", "attention"]),
+    ({"fusion_switch_file": "nothing.cfg"}, ["E10410", "nothing.cfg"]),
+    ({"framework": 3}, ["E10001", "framework"]),
+    ({"op_compiler_cache_mode": "maybe"}, ["E10001", "enable"]),
+    ({"out_nodes": "nothing"}, ["nothing"]),
+], ids=lambda v: next(iter(v)) if isinstance(v, dict) else "")
+def test_options_that_cannot_be(mlp, options, words):
+    e = error_of(ge.compile, mlp, **options)
+    for word in words:
+        assert word in str(e), str(e)
+
+
+def test_errors_travel_between_processes(fixed):
+    import pickle
+    e = error_of(fixed.run, [np.zeros((9, 4), np.float32)])
+    same = pickle.loads(pickle.dumps(e))
+    assert str(same) == str(e) and same.code == e.code and same.fix == e.fix
+    assert isinstance(same, RuntimeError)
