@@ -26,6 +26,7 @@ def allowed_layers():
         seen = seen | set(group)
     allowed["runtime"] = RUNTIME | {"runtime"}
     allowed["driver"] = seen | {"runtime"}
+    allowed["capi"] = RUNTIME | {"runtime", "capi"}
     return allowed
 
 

@@ -1,0 +1,89 @@
+// The C interface through its header alone: errors, shapes, running, memory.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <vector>
+
+#include "driver/compare.h"
+#include "ge.h"
+#include "ir/parse.h"
+
+namespace ge {
+namespace {
+
+std::vector<std::byte> model_bytes() {
+  auto c = compile_graph(*ir::parse(R"(graph main(%x: f32[n,4]) -> (%y) {
+  %w: f32[4,2] = [1, 0, 0, 1, 1, 0, 0, 1]
+  %y = MatMul(%x, %w)
+})"), {});
+  return om::to_bytes(c->package);
+}
+
+TEST(CApi, LoadBindRun) {
+  auto bytes = model_bytes();
+  ge_load_options options = {1, 1, 0};
+  ge_model* m = nullptr;
+  ASSERT_EQ(ge_load_bytes(bytes.data(), bytes.size(), &options, &m), GE_OK) << ge_last_error().message;
+  EXPECT_EQ(ge_num_inputs(m), 1);
+  EXPECT_EQ(ge_num_outputs(m), 1);
+  ge_port p;
+  ASSERT_EQ(ge_input(m, 0, &p), GE_OK);
+  EXPECT_STREQ(p.name, "x");
+  EXPECT_EQ(p.dtype, GE_F32);
+  ASSERT_EQ(p.rank, 2);
+  EXPECT_EQ(p.dims[0], -1);
+  EXPECT_EQ(p.dims[1], 4);
+  int64_t shape[] = {3, 4};
+  const int64_t* dims[] = {shape};
+  ge_binding* b = nullptr;
+  ASSERT_EQ(ge_bind(m, dims, &b), GE_OK) << ge_last_error().message;
+  ge_model_free(m);  // the binding keeps it alive
+  int32_t rank;
+  const int64_t* out;
+  size_t size;
+  ASSERT_EQ(ge_output_shape(b, 0, &rank, &out, &size), GE_OK);
+  EXPECT_EQ(rank, 2);
+  EXPECT_EQ(out[0], 3);
+  EXPECT_EQ(out[1], 2);
+  EXPECT_EQ(size, 24u);
+  std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, y(6);
+  const void* in[] = {x.data()};
+  void* results[] = {y.data()};
+  ASSERT_EQ(ge_run(b, in, results), GE_OK);
+  EXPECT_EQ(y, (std::vector<float>{4, 6, 12, 14, 20, 22}));
+  int64_t arena = -1, bound = -1;
+  ASSERT_EQ(ge_arena(b, &arena, &bound), GE_OK);
+  EXPECT_GE(arena, bound);
+  ge_binding_free(b);
+}
+
+TEST(CApi, ErrorsSayWhatIsWrong) {
+  ge_model* m = nullptr;
+  EXPECT_EQ(ge_load("no such file.om", nullptr, &m), GE_ERROR);
+  EXPECT_STREQ(ge_last_error().code, "E10410");
+  EXPECT_EQ(m, nullptr);
+  EXPECT_EQ(ge_load(nullptr, nullptr, &m), GE_ERROR);
+  EXPECT_EQ(ge_load_bytes("nonsense", 8, nullptr, &m), GE_ERROR);
+  EXPECT_STREQ(ge_last_error().code, "E13005");
+  auto bytes = model_bytes();
+  ASSERT_EQ(ge_load_bytes(bytes.data(), bytes.size(), nullptr, &m), GE_OK);
+  int64_t shape[] = {3, 5};
+  const int64_t* dims[] = {shape};
+  ge_binding* b = nullptr;
+  EXPECT_EQ(ge_bind(m, dims, &b), GE_ERROR);
+  EXPECT_NE(std::string(ge_last_error().message).find("axis 1 is 5 instead of 4"), std::string::npos) << ge_last_error().message;
+  ge_port p;
+  EXPECT_EQ(ge_input(m, 1, &p), GE_ERROR);
+  EXPECT_EQ(ge_output(m, -1, &p), GE_ERROR);
+  shape[1] = 4;
+  ASSERT_EQ(ge_bind(m, dims, &b), GE_OK);
+  EXPECT_EQ(ge_run(b, nullptr, nullptr), GE_ERROR);
+  ge_binding_free(b);
+  ge_model_free(m);
+  ge_model_free(nullptr);
+  EXPECT_EQ(ge_api_version(), GE_API_VERSION);
+  EXPECT_STRNE(ge_version(), "");
+}
+
+}  // namespace
+}  // namespace ge
