@@ -10,7 +10,9 @@ void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::st
 }
 
 void Trace::near_miss(NearMiss m) {
-  auto [it, fresh] = near_.emplace(std::pair(m.rule, m.anchor), m);
+  // A region has many neighbours: each that stayed outside has its own reason.
+  std::string place = m.rule == "vector_region" ? m.anchor + "\n" + m.blocker : m.anchor;
+  auto [it, fresh] = near_.emplace(std::pair(m.rule, place), m);
   if (!fresh && m.matched >= it->second.matched) it->second = std::move(m);
 }
 
@@ -20,15 +22,24 @@ void Trace::off(std::string rule) {
   if (std::find(off_.begin(), off_.end(), rule) == off_.end()) off_.push_back(std::move(rule));
 }
 
-// A near miss inside a group that another rule fused is no loss and is left out.
+namespace {
+
+// Does the group make up for the near miss? A rule's group does when it took the anchor in. Regions and
+// epilogues take whatever is left over: they make up only for what holds the blocker as well. A group whose
+// own node was the anchor of a later attempt makes up for nothing.
+bool makes_up(const Fused& f, const NearMiss& m) {
+  auto took = [&](const std::string& name) { return std::find(f.origins.begin(), f.origins.end(), name) != f.origins.end(); };
+  if (!took(m.anchor)) return false;
+  bool leftovers = f.rule == "vector_region" || f.rule == "cube_epilogue";
+  return !leftovers || m.blocker.empty() || m.blocker == m.anchor || took(m.blocker);
+}
+
+}  // namespace
+
 std::vector<NearMiss> Trace::near_misses() const {
   std::vector<NearMiss> out;
-  for (auto& [key, m] : near_) {
-    bool taken = std::any_of(fused_.begin(), fused_.end(), [&](auto& f) {
-      return f.node == m.anchor || std::find(f.origins.begin(), f.origins.end(), m.anchor) != f.origins.end();
-    });
-    if (!taken) out.push_back(m);
-  }
+  for (auto& [key, m] : near_)
+    if (std::none_of(fused_.begin(), fused_.end(), [&m = m](auto& f) { return makes_up(f, m); })) out.push_back(m);
   return out;
 }
 

@@ -106,10 +106,11 @@ class Grower {
       for (ValueId v : inputs) {
         if (!v || !g_.value(v).producer) continue;
         NodeId p = g_.value(v).producer;
-        if (r.members.count(p.v) || taken_[static_cast<size_t>(p.v)] || !good_[p.v]) continue;
-        Verdict verdict = joins(r, p, v);
+        if (r.members.count(p.v) || taken_[static_cast<size_t>(p.v)]) continue;
+        if (!good_[p.v] && !between(p)) continue;
+        Verdict verdict = good_[p.v] ? joins(r, p, v) : no(format("{} to {} is not computed in registers", g_.node(p).op, name(g_.value(v).type.dtype)), format("{} stands between nodes that would be fused", g_.node(p).name));
         if (!verdict) {
-          trace_.near_miss({"vector_region", g_.node(p).name, 1, 2, g_.node(p).name, verdict.why, verdict.help});
+          trace_.near_miss({"vector_region", g_.node(last).name, static_cast<int>(r.nodes.size()), static_cast<int>(r.nodes.size()) + 1, g_.node(p).name, verdict.why, verdict.help});
           continue;
         }
         int axes = *ops::vector_row_axes(g_, g_.node(p));
@@ -122,12 +123,23 @@ class Grower {
     return r;
   }
 
+  // Glue that keeps two elementwise nodes apart is worth a word; other nodes that do not join are not.
+  bool between(NodeId p) {
+    auto& n = g_.node(p);
+    if (!is_glue(n.op) || n.inputs.empty() || !n.inputs[0]) return false;
+    NodeId above = g_.value(n.inputs[0]).producer;
+    return above && good_[above.v];
+  }
+
   Verdict joins(const Region& r, NodeId p, ValueId v) {
     auto& value = g_.value(v);
     if (shared(r, v)) {
       Verdict extra = further_output(r, v);
       if (!extra) return extra;
     }
+    // Registers hold 32 bits: a Cast to fewer rounds only when its result is stored.
+    DType t = value.type.dtype;
+    if (g_.node(p).op == "Cast" && (t == DType::f16 || t == DType::bf16)) return no(format("{} rounds to {}", g_.node(p).name, name(t)), "remove the Cast");
     if (!ops::vector_dtype(value.type.dtype)) return no(format("{} is {}, which registers do not hold", value.name, name(value.type.dtype)));
     int axes = *ops::vector_row_axes(g_, g_.node(p));
     if (axes && r.row_axes && axes != r.row_axes) return no("it reduces other axes than the region");

@@ -69,9 +69,13 @@ class Finder {
     miss.help = std::move(help);
     return false;
   }
+  // Read by the group alone; else the blocker is the other reader.
   bool private_value(ValueId v) {
     if (g_.reader_count(v) == 1 && !g_.is_output(v)) return true;
-    return fail(g_.value(v).producer, g_.is_output(v) ? format("{} is an output of the graph", g_.value(v).name) : format("{} has {} readers", g_.value(v).name, g_.reader_count(v)));
+    NodeId other = g_.value(v).producer;
+    for (auto& u : g_.value(v).uses)
+      if (std::find(found.nodes.begin(), found.nodes.end(), u.node) == found.nodes.end() && g_.node(u.node).op != "MatMul") other = u.node;
+    return fail(other, g_.is_output(v) ? format("{} is an output of the graph", g_.value(v).name) : format("{} has {} readers", g_.value(v).name, g_.reader_count(v)));
   }
 
   // Upwards from the Softmax's input.
@@ -83,8 +87,13 @@ class Finder {
       bool near = n.op == "MatMul" || n.op == "Add" || n.op == "Mul" || n.op == "Div";
       if (!near) {
         // Only what still looks like attention is worth a word: a product above this node.
-        ValueId up = n.inputs.empty() ? ValueId{} : n.inputs[0];
-        NodeId above = up ? g_.value(up).producer : NodeId{};
+        ValueId up = v;
+        NodeId above = id;
+        for (int depth = 0; depth < 4 && above && g_.node(above).op != "MatMul"; ++depth) {
+          if (depth && !is_glue(g_.node(above).op)) break;
+          up = g_.node(above).inputs.empty() ? ValueId{} : g_.node(above).inputs[0];
+          above = up ? g_.value(up).producer : NodeId{};
+        }
         if (above && g_.node(above).op == "MatMul") fail(id, format("{} stands between the product and the Softmax", n.op));
         return false;
       }
@@ -117,12 +126,12 @@ class Finder {
   }
 
   bool leads_to_product(ValueId v) const {
-    for (int step = 0; step < 3; ++step) {
+    for (int step = 0; step < 5; ++step) {
       NodeId id = g_.value(v).producer;
       if (!id) return false;
       auto& n = g_.node(id);
       if (n.op == "MatMul") return true;
-      if (n.op != "Mul" && n.op != "Div") return false;
+      if (n.op != "Mul" && n.op != "Div" && !is_glue(n.op)) return false;
       v = scalar_constant(g_, n.inputs[0]) ? n.inputs[1] : n.inputs[0];
     }
     return false;

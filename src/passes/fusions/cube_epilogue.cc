@@ -69,6 +69,19 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
   return yes();
 }
 
+// An elementwise reader that cannot be taken because the sums are read elsewhere too.
+void trace_readers(const ir::Graph& g, NodeId cube, Trace& trace) {
+  ValueId v = g.node(cube).outputs[0];
+  for (auto& u : g.value(v).uses) {
+    if (ops::vector_row_axes(g, g.node(u.node)) != std::optional(0)) continue;
+    NodeId other = cube;
+    for (auto& w : g.value(v).uses)
+      if (w.node != u.node) other = w.node;
+    std::string why = g.is_output(v) ? format("{} is an output of the graph", g.value(v).name) : format("{} has {} readers", g.value(v).name, g.reader_count(v));
+    trace.near_miss({"cube_epilogue", g.node(u.node).name, 1, 2, g.node(other).name, why, ""});
+  }
+}
+
 Result<bool> search(ir::Graph& g, PassContext& c) {
   Trace& trace = c.trace;
   bool changed = false;
@@ -79,7 +92,10 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     std::string anchor;
     for (int step = 0; step < 24; ++step) {
       NodeId e = g.only_reader(g.node(cube).outputs[0]);
-      if (!e) break;
+      if (!e) {
+        trace_readers(g, cube, trace);
+        break;
+      }
       CubeGroup group;
       std::string program;
       Verdict v = take(g, cube, e, group, program);
