@@ -60,6 +60,13 @@ int main(int argc, char** argv) {
   b->add_flag("--json", bench.json, "as JSON");
   b->add_flag("--profile", bench.profile, "time of every task");
 
+  std::string action = "list", folder;
+  auto* k = app.add_subcommand("cache", "the compile cache");
+  k->add_option("action", action, "list, prune or clear")->check(CLI::IsMember({"list", "prune", "clear"}));
+  k->add_option("--dir", folder, "its folder (default: GE_CACHE_DIR, or the user's cache folder)");
+  auto* o = app.add_subcommand("ops", "the operators that are supported");
+  auto* u = app.add_subcommand("rules", "the fusion rules and passes, as --disable_fusion takes them");
+
   CLI11_PARSE(app, argc, argv);
   ge::Result<std::string> out = std::string();
   if (c->parsed()) out = ge::compile_command(compile);
@@ -68,6 +75,9 @@ int main(int argc, char** argv) {
   if (i->parsed()) out = ge::inspect_command(om, tasks, check);
   if (d->parsed()) out = ge::dump_command(compile, stage == "imported");
   if (b->parsed()) out = ge::bench_command(bench);
+  if (k->parsed()) out = ge::cache_command(action, folder);
+  if (o->parsed()) out = ge::ops_command();
+  if (u->parsed()) out = ge::rules_command();
   if (!out.ok()) {
     std::fprintf(stderr, "[GE] ERROR: %s\n", out.error().text().c_str());
     return 1;

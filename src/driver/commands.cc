@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "driver/cache.h"
 #include "driver/compile.h"
 #include "driver/report.h"
 #include "driver/run.h"
@@ -13,6 +14,9 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "om/writer.h"
+#include "ops/op.h"
+#include "passes/fusion.h"
+#include "passes/pass.h"
 
 namespace ge {
 namespace {
@@ -170,6 +174,38 @@ Result<std::string> bench_command(const BenchCommand& c) {
     auto& t = b->tasks[static_cast<size_t>(e.task)];
     out += format("{:10.1f} us {:5.1f} %  {:<18} {:3} chunks  {}\n", e.us, 100 * e.us / total, t.kernel->name, t.work.chunks, m->program().tasks[static_cast<size_t>(e.task)]->name);
   }
+  return out;
+}
+
+Result<std::string> cache_command(const std::string& action, const std::string& given) {
+  std::string folder = cache_folder(given);
+  if (action == "clear") return format("{} models removed from {}\n", cache_prune(folder, 0), folder);
+  if (action == "prune") return format("{} models removed from {}\n", cache_prune(folder, cache_limit()), folder);
+  std::string out = folder + "\n";
+  int64_t total = 0;
+  auto entries = cache_list(folder);
+  for (auto& e : entries) {
+    out += format("  {} {:>12}\n", e.key, bytes_text(static_cast<double>(e.bytes)));
+    total += e.bytes;
+  }
+  return out + format("{} models, {} of at most {}\n", entries.size(), bytes_text(static_cast<double>(total)), bytes_text(static_cast<double>(cache_limit())));
+}
+
+std::string ops_command() {
+  std::string out = format("{:<44} {:>7} {:>8}  {:<10} {}\n", "operator", "opsets", "inputs", "runs as", "");
+  for (auto* d : ops::all()) {
+    const char* how = d->lower ? "kernel" : d->vector ? "vector" : d->reference ? "reference" : "shape only";
+    std::string inputs = d->max_inputs < 0 ? format("{}..", d->min_inputs) : d->max_inputs == d->min_inputs ? format("{}", d->min_inputs) : format("{}..{}", d->min_inputs, d->max_inputs);
+    out += format("{:<44} {:>7} {:>8}  {:<10} {}\n", d->name, format("{}-{}", d->since, d->newest), inputs, how, d->doc);
+  }
+  return out;
+}
+
+std::string rules_command() {
+  std::string out;
+  for (auto* f : passes::fusions()) out += format("  {:<20} {}\n", f->name, f->doc);
+  out += format("  {:<20} {}\n", "vector_region", "elementwise nodes and row reductions become one vector program");
+  for (auto& p : passes::pipeline()) out += format("  {:<20} pass: {}\n", p.name, p.doc);
   return out;
 }
 

@@ -33,5 +33,10 @@ Result<std::string> explain_command(const CompileCommand& c, bool json);
 Result<std::string> inspect_command(const std::string& om, bool tasks, bool check_weights);
 Result<std::string> dump_command(const CompileCommand& c, bool imported);
 Result<std::string> bench_command(const BenchCommand& c);
+// action: list, prune or clear.
+Result<std::string> cache_command(const std::string& action, const std::string& folder);
+// The operators: name, opsets, unit, how they run, what they do.
+std::string ops_command();
+std::string rules_command();
 
 }  // namespace ge
