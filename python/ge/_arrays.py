@@ -35,7 +35,7 @@ def to_native(value, port):
         if value.dtype == np.int16 and port.dtype.name == "bfloat16":
             value = value.view(port.dtype)
     if not hasattr(value, "dtype"):
-        value = np.asarray(value, port.dtype)  # a number or a list: it has no type of its own
+        value = _typed(value, port)
     array = np.asarray(value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -46,6 +46,17 @@ def to_native(value, port):
         array = array.view(f"u{array.dtype.itemsize}")
     # np.ascontiguousarray would give a 0-d array one dimension.
     return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
+
+
+def _typed(value, port):
+    """A number or a list, which has no type of its own."""
+    try:
+        if value is None:
+            raise TypeError("there is no value")
+        return np.asarray(value, port.dtype)
+    except (TypeError, ValueError, OverflowError) as e:
+        raise Error(f"Input '{port.name}' is {type(value).__name__}, the model takes {port.dtype}.", "E40001",
+                    cause=str(e), fix="pass an array or a tensor of that type") from e
 
 
 def from_native(array, port):

@@ -99,7 +99,7 @@ torch.manual_seed(3)
 encoder, decoder = torch.nn.Linear(6, 5), torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU())
 x = torch.randn(2, 6)
 encoder_model = torch.jit.trace(encoder, x)
-decoder_model = torch.jit.trace(decoder, encoder(x))
+decoder_model = torch.jit.trace(decoder, encoder(x).detach())
 """
 SHARDS_AGAIN = """
 compiled = ge.compile

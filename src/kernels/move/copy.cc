@@ -53,13 +53,19 @@ void plan_tiles(CopyPlan& p, int axis) {
   move_axis_to_end(n, n.rank - 2);
   int64_t na = n.dims[n.rank - 2], nb = n.dims[n.rank - 1];
   int64_t side = std::max(kTile, 64 / p.element);
-  p.block_a = side;
-  p.block_b = std::clamp<int64_t>(kPieceBytes / (p.element * side) / kTile * kTile, kTile, (nb + kTile - 1) / kTile * kTile);
+  p.block_a = 2 * side;
+  p.block_b = std::clamp<int64_t>(kPieceBytes / (p.element * p.block_a) / kTile * kTile, kTile, (nb + kTile - 1) / kTile * kTile);
   while (p.block_a < na && 2 * p.block_a * p.block_b * p.element <= kPieceBytes) p.block_a *= 2;
   p.blocks_a = (na + p.block_a - 1) / p.block_a;
   p.blocks_b = (nb + p.block_b - 1) / p.block_b;
   p.units = outer_count(n, n.rank - 2) * p.blocks_a * p.blocks_b;
   p.unit_bytes = std::min(p.block_a, na) * std::min(p.block_b, nb) * p.element;
+}
+
+// Rows of both sides lie far apart: without this every line is waited for, one after the other.
+inline void prefetch_lines(const std::byte* p, int64_t pitch, int64_t rows, int64_t bytes) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + r * pitch + i, 1);
 }
 
 void run_tiles(const CopyPlan& p, const std::byte* from, std::byte* to, int64_t begin, int64_t end) {
@@ -74,11 +80,14 @@ void run_tiles(const CopyPlan& p, const std::byte* from, std::byte* to, int64_t 
     int64_t a0 = inside / p.blocks_b * p.block_a, b0 = inside % p.blocks_b * p.block_b;
     int64_t a1 = std::min(na, a0 + p.block_a), b1 = std::min(nb, b0 + p.block_b);
     int64_t side = std::max(kTile, 64 / p.element);
-    for (int64_t b = b0; b < b1; b += side)
+    for (int64_t b = b0; b < b1; b += side) {
+      prefetch_lines(from + w.at[0] + a0 * p.element + (b + side) * from_pitch, from_pitch, std::min(side, b1 - b - side), (a1 - a0) * p.element);
+      prefetch_lines(to + w.at[1] + a0 * to_pitch + (b + side) * p.element, to_pitch, b + side < b1 ? a1 - a0 : 0, side * p.element);
       for (int64_t a = a0; a < a1; a += side)
         transpose_tile(from + w.at[0] + a * p.element + b * from_pitch, from_pitch,
                        to + w.at[1] + a * to_pitch + b * p.element, to_pitch, std::min(side, a1 - a),
                        std::min(side, b1 - b), p.element);
+    }
     if (++inside == per_outer) inside = 0, w.next();
   }
 }
