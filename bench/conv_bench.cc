@@ -178,7 +178,7 @@ void bench(const Layer& l, double peak) {
   call.state = work->state.get();
   call.scratch = reinterpret_cast<std::byte*>(buffer(work->scratch / 4 + 16));
   double flops = 2.0 * static_cast<double>(y_count * ws[0]), best = 1e9, total = 0;
-  for (int i = 0; i < 2000 && (i < 5 || total < 0.4); ++i) {
+  for (int i = 0; i < 2000 && (i < 5 || total < 0.15); ++i) {
     double t = now();
     for (int64_t c = 0; c < work->chunks; ++c) (void)kernel->run(call, c);
     t = now() - t;

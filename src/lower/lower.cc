@@ -1,14 +1,13 @@
 #include "lower/lower.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
 #include "kernels/kernel.h"
-#include "lower/expressions.h"
+#include "lower/emit.h"
 #include "ops/op.h"
 
 namespace ge::lower {
@@ -18,20 +17,6 @@ using ir::NodeId;
 using ir::ValueId;
 using ops::Arg;
 using ops::Strided;
-
-struct Operand {
-  int storage = -1;         // -1: absent
-  DType dtype = DType::none;
-  Strided view;
-};
-
-struct Task {
-  NodeId node;
-  const kernels::Kernel* kernel = nullptr;
-  std::vector<Operand> in, out;
-  ops::CallSpec spec;
-  bool needed = false;
-};
 
 bool same_view(const Strided& a, const Strided& b) {
   return a.offset == b.offset && a.dims == b.dims && a.strides == b.strides;
@@ -50,18 +35,15 @@ class Lowering {
   void keep_needed();
   void lifetimes();
   void in_place();
-  Status emit(om::Package& package);
-  std::unique_ptr<om::ViewT> emit_view(const Operand& o, const std::vector<int>& buffer_of, ExpressionList& exprs);
   int weight_storage(const Tensor& t);
 
   const ir::Graph& g_;
   const LowerOptions& options_;
   LowerReport& report_;
   plan::Placement placement_;
-  std::vector<Task> tasks_;
-  std::vector<int> first_, last_;
-  std::vector<Tensor> packed_;               // weights made by lowering
-  std::map<int, size_t> packed_of_;          // storage -> packed_
+  Lowered lowered_;
+  std::vector<Task>& tasks_ = lowered_.tasks;
+  std::vector<int>&first_ = lowered_.first, &last_ = lowered_.last;
   std::multimap<uint64_t, int> weight_by_hash_;
   std::set<std::string> reference_;
 };
@@ -70,10 +52,10 @@ int Lowering::weight_storage(const Tensor& t) {
   uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
   auto [a, b] = weight_by_hash_.equal_range(h);
   for (auto it = a; it != b; ++it)
-    if (packed_[packed_of_[it->second]].same_bytes(t)) return it->second;
+    if (lowered_.packed[lowered_.packed_of[it->second]].same_bytes(t)) return it->second;
   int s = placement_.add_storage({plan::StorageKind::weight, -1, {}, t.dtype(), t.count()});
-  packed_of_[s] = packed_.size();
-  packed_.push_back(t);
+  lowered_.packed_of[s] = lowered_.packed.size();
+  lowered_.packed.push_back(t);
   weight_by_hash_.emplace(h, s);
   return s;
 }
@@ -223,151 +205,6 @@ void Lowering::in_place() {
   }
 }
 
-std::unique_ptr<om::ViewT> Lowering::emit_view(const Operand& o, const std::vector<int>& buffer_of, ExpressionList& exprs) {
-  auto v = std::make_unique<om::ViewT>();
-  if (o.storage < 0) return v;
-  v->buffer = buffer_of[static_cast<size_t>(o.storage)];
-  v->dtype = static_cast<uint8_t>(o.dtype);
-  if (!o.view.offset.is(0)) v->offset = exprs.add(o.view.offset);
-  for (auto& d : o.view.dims) v->dims.push_back(exprs.add(d));
-  if (!o.view.is_dense())
-    for (auto& d : o.view.strides) v->strides.push_back(exprs.add(d));
-  return v;
-}
-
-Status Lowering::emit(om::Package& package) {
-  auto program = std::make_unique<om::ProgramT>();
-  om::ProgramT& p = *program;
-  ExpressionList exprs(p);
-  std::set<std::string> sourced;
-  auto port = [&](const std::string& name, const ir::Type& type, int buffer) {
-    auto x = std::make_unique<om::PortT>();
-    x->name = name;
-    x->dtype = static_cast<uint8_t>(type.dtype);
-    for (auto& d : type.dims) x->dims.push_back(exprs.add(d));
-    x->buffer = buffer;
-    return x;
-  };
-  // Symbols first, in the order of the inputs' axes.
-  for (size_t i = 0; i < g_.inputs.size(); ++i) {
-    auto& dims = g_.value(g_.inputs[i]).type.dims;
-    for (size_t k = 0; k < dims.size(); ++k) {
-      auto name = dims[k].symbol_name();
-      if (dims[k].known()) continue;
-      GE_CHECK(!name.empty(), "a size of an input is an expression");
-      if (!sourced.insert(std::string(name)).second) continue;
-      auto& symbol = *p.symbols[static_cast<size_t>(exprs.symbol(name))];
-      symbol.input = static_cast<int>(i);
-      symbol.axis = static_cast<int>(k);
-      auto it = g_.symbols.find(name);
-      if (it != g_.symbols.end()) symbol.min = it->second.min, symbol.max = it->second.max;
-    }
-  }
-  std::vector<int> buffer_of(placement_.storages().size(), -1);
-  std::vector<std::byte> weights;
-  std::multimap<uint64_t, int> by_hash;
-  auto buffer = [&](size_t s) {
-    if (buffer_of[s] >= 0) return;
-    auto& storage = placement_.storages()[s];
-    auto b = std::make_unique<om::BufferT>();
-    if (storage.kind == plan::StorageKind::weight) {
-      auto packed = packed_of_.find(static_cast<int>(s));
-      const Tensor& t = packed != packed_of_.end() ? packed_[packed->second] : *g_.value(storage.value).constant;
-      uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
-      auto [lo, hi] = by_hash.equal_range(h);
-      for (auto it = lo; it != hi; ++it) {
-        auto& old = *p.buffers[static_cast<size_t>(it->second)];
-        if (old.weight_bytes == t.bytes() && std::memcmp(weights.data() + old.weight_offset, t.data(), t.bytes()) == 0) {
-          buffer_of[s] = it->second;
-          return;
-        }
-      }
-      b->kind = om::BufferKind::weight;
-      b->weight_offset = (weights.size() + om::kWeightAlign - 1) / om::kWeightAlign * om::kWeightAlign;
-      b->weight_bytes = t.bytes();
-      weights.resize(b->weight_offset);
-      weights.insert(weights.end(), t.raw().begin(), t.raw().end());
-      by_hash.emplace(h, static_cast<int>(p.buffers.size()));
-    } else if (storage.kind == plan::StorageKind::arena) {
-      b->kind = om::BufferKind::arena;
-      b->bytes = exprs.add(storage.elements * Dim(size_of(storage.dtype)));
-      b->first = first_[s];
-      b->last = last_[s];
-    } else {
-      b->kind = storage.kind == plan::StorageKind::input ? om::BufferKind::input : om::BufferKind::output;
-      b->index = storage.index;
-    }
-    buffer_of[s] = static_cast<int>(p.buffers.size());
-    p.buffers.push_back(std::move(b));
-  };
-  for (size_t s = 0; s < buffer_of.size(); ++s) {
-    auto kind = placement_.storages()[s].kind;
-    if (kind == plan::StorageKind::input || kind == plan::StorageKind::output) buffer(s);
-  }
-  for (size_t i = 0; i < g_.inputs.size(); ++i) {
-    auto& v = g_.value(g_.inputs[i]);
-    p.inputs.push_back(port(v.name, v.type, buffer_of[static_cast<size_t>(placement_.at(g_.inputs[i]).storage)]));
-  }
-  for (size_t i = 0; i < g_.outputs.size(); ++i) {
-    int at = -1;
-    for (size_t s = 0; s < buffer_of.size(); ++s) {
-      auto& x = placement_.storages()[s];
-      if (x.kind == plan::StorageKind::output && x.index == static_cast<int>(i) && buffer_of[s] >= 0) at = buffer_of[s];
-    }
-    p.outputs.push_back(port(g_.output_names[i], g_.value(g_.outputs[i]).type, at));
-  }
-  std::map<std::string, int> kernel_index;
-  for (auto& t : tasks_) {
-    auto task = std::make_unique<om::TaskT>();
-    auto call = std::make_unique<om::CallT>();
-    if (t.node) {
-      auto& n = g_.node(t.node);
-      task->name = n.name;
-      task->op = n.op;
-      task->origins = n.origin;
-    } else {
-      task->name = "output";
-    }
-    task->unit = static_cast<uint8_t>(t.kernel->unit);
-    task->lane = t.kernel->unit == kernels::Unit::cube ? 0 : 1;
-    auto [it, fresh] = kernel_index.emplace(t.spec.kernel, static_cast<int>(package.model.kernels.size()));
-    if (fresh) package.model.kernels.push_back(t.spec.kernel);
-    call->kernel = it->second;
-    for (auto* list : {&t.in, &t.out})
-      for (auto& o : *list) {
-        if (o.storage >= 0) buffer(static_cast<size_t>(o.storage));
-        (list == &t.in ? call->ins : call->outs).push_back(emit_view(o, buffer_of, exprs));
-      }
-    for (auto& d : t.spec.ints) call->ints.push_back(exprs.add(d));
-    call->floats = t.spec.floats;
-    auto* bytes = reinterpret_cast<const uint8_t*>(t.spec.blob.data());
-    call->blob.assign(bytes, bytes + t.spec.blob.size());
-    task->alternatives.push_back(std::move(call));
-    p.tasks.push_back(std::move(task));
-  }
-  auto segment = std::make_unique<om::SegmentT>();
-  segment->first = 0;
-  segment->end = static_cast<int>(p.tasks.size());
-  p.segments.push_back(std::move(segment));
-  p.reuse = options_.reuse;
-  for (size_t i = 0; i < p.symbols.size(); ++i)
-    if (!sourced.count(p.symbols[i]->name))
-      return error(code::kUnsupportedOp, format("Size '{}' depends on data.", p.symbols[i]->name),
-                   "an operator whose output size is known only after it ran", "not supported yet");
-  report_.weights = static_cast<int64_t>(weights.size());
-  report_.tasks = static_cast<int>(p.tasks.size());
-  auto held = std::make_shared<std::vector<std::byte>>(std::move(weights));
-  package.weights = *held;
-  package.keep = held;
-  auto entry = std::make_unique<om::EntryT>();
-  entry->name = "main";
-  entry->program = static_cast<int>(package.model.programs.size());
-  package.model.entries.push_back(std::move(entry));
-  package.model.programs.push_back(std::move(program));
-  package.model.name = g_.name;
-  return ok();
-}
-
 Result<om::Package> Lowering::run() {
   std::vector<std::string> failures;
   Error first_failure;
@@ -394,7 +231,9 @@ Result<om::Package> Lowering::run() {
   lifetimes();
   if (options_.reuse) in_place();
   om::Package package;
-  GE_RETURN_IF_ERROR(emit(package));
+  GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, options_.reuse, package));
+  report_.weights = static_cast<int64_t>(package.weights.size());
+  report_.tasks = static_cast<int>(tasks_.size());
   report_.aliases = placement_.counts;
   report_.reference_ops.assign(reference_.begin(), reference_.end());
   return package;

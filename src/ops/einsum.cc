@@ -246,7 +246,7 @@ void single(LowerContext& c, const Equation& e) {
 Status lower(LowerContext& c) {
   GE_TRY(auto e, read(c.graph, c.node));
   DType t = c.type(0).dtype;
-  bool reducible = t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::bf16 || t == DType::i32 || t == DType::i64;
+  bool reducible = t == DType::f32 || t == DType::f64 || t == DType::i32 || t == DType::i64;
   if (e.in.size() == 1) {
     if (reducible || e.labels.size() == e.out.size()) single(c, e);
     return ok();

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "ops/elementwise.h"
+#include "ops/fused_tail.h"
 #include "ops/rows.h"
 #include "ops/vector_lowering.h"
 
@@ -195,7 +196,15 @@ Status lower(LowerContext& c) {
   Reduction r = code_of(c.node);
   bool integer = t == DType::i32 || t == DType::i64;
   if (integer ? r == Reduction::l2 || r >= Reduction::log_sum : !(float_lane(t) || t == DType::f64)) return ok();
-  return emit(c, "reduce.axes");
+  if (t == DType::f32 || !float_lane(t)) return emit(c, "reduce.axes");
+  // 16-bit floats by way of f32.
+  Strided x;
+  Arg in = input_as_f32(c, 0, x);
+  GE_TRY(auto view, kept_view(c, reduced));
+  Arg out = c.temp(DType::f32, view.dims);
+  c.call("reduce.axes", {in}, {out}, {static_cast<int64_t>(r)});
+  emit_copy(c, out, DType::f32, c.out_as(0, view), t);
+  return ok();
 }
 
 std::vector<int> layout(const Graph& g, const Node& n) {

@@ -72,7 +72,9 @@ TEST(Hostile, PrepareIsTotal) {
       for (const Sizes& s : g.out) t.out.push_back(s.view());
       t.ints = g.ints, t.floats = g.floats;
       auto work = find(g.kernel)->prepare(t.call());
-      if (round == 0) ASSERT_TRUE(work.ok()) << work.error().text();
+      if (round == 0) {
+        ASSERT_TRUE(work.ok()) << work.error().text();
+      }
       (work.ok() ? accepted : refused)++;
       if (!work.ok()) continue;
       ASSERT_GE(work->chunks, 0);

@@ -63,9 +63,10 @@ void plan_tiles(CopyPlan& p, int axis) {
 }
 
 // Rows of both sides lie far apart: without this every line is waited for, one after the other.
+template <bool kWrite>
 inline void prefetch_lines(const std::byte* p, int64_t pitch, int64_t rows, int64_t bytes) {
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + r * pitch + i, 1);
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + r * pitch + i, kWrite);
 }
 
 void run_tiles(const CopyPlan& p, const std::byte* from, std::byte* to, int64_t begin, int64_t end) {
@@ -81,8 +82,8 @@ void run_tiles(const CopyPlan& p, const std::byte* from, std::byte* to, int64_t 
     int64_t a1 = std::min(na, a0 + p.block_a), b1 = std::min(nb, b0 + p.block_b);
     int64_t side = std::max(kTile, 64 / p.element);
     for (int64_t b = b0; b < b1; b += side) {
-      prefetch_lines(from + w.at[0] + a0 * p.element + (b + side) * from_pitch, from_pitch, std::min(side, b1 - b - side), (a1 - a0) * p.element);
-      prefetch_lines(to + w.at[1] + a0 * to_pitch + (b + side) * p.element, to_pitch, b + side < b1 ? a1 - a0 : 0, side * p.element);
+      prefetch_lines<false>(from + w.at[0] + a0 * p.element + (b + side) * from_pitch, from_pitch, std::min(side, b1 - b - side), (a1 - a0) * p.element);
+      prefetch_lines<true>(to + w.at[1] + a0 * to_pitch + (b + side) * p.element, to_pitch, b + side < b1 ? a1 - a0 : 0, side * p.element);
       for (int64_t a = a0; a < a1; a += side)
         transpose_tile(from + w.at[0] + a * p.element + b * from_pitch, from_pitch,
                        to + w.at[1] + a * to_pitch + b * p.element, to_pitch, std::min(side, a1 - a),

@@ -19,6 +19,7 @@ struct Level {
   int64_t in = 1, out = 1, in_step = 0, out_step = 0;  // bytes
   int64_t per = 1;
   bool identity = false;
+  bool doubles = false;        // nearest: each position twice
   std::vector<int32_t> index;  // [per][out]
   std::vector<float> weight;   // [per][out]
   int64_t slab = 0;            // elements of the input below this axis, with the inner ones
@@ -118,6 +119,8 @@ Level level_of(const Taps& t, int64_t in, int64_t in_step, int64_t out_step) {
       l.index[static_cast<size_t>(k * t.out + o)] = static_cast<int32_t>(t.at(o, k));
       l.weight[static_cast<size_t>(k * t.out + o)] = t.weight_at(o, k);
     }
+  l.doubles = t.per == 1 && t.out == 2 * in;
+  for (int64_t o = 0; l.doubles && o < t.out; ++o) l.doubles = t.at(o, 0) == o / 2;
   return l;
 }
 
@@ -210,15 +213,35 @@ Result<Work> prepare(const Call& c) {
 
 // ---- nearest
 
+// The last axis, single elements.
+template <class T>
+void nearest_line(const Level& l, const std::byte* in, std::byte* out) {
+  constexpr int64_t kSize = sizeof(T);
+  const int32_t* index = l.index.data();
+  bool even = l.in_step == kSize && l.out_step == kSize;
+  if constexpr (kSize <= 4) {
+    if (even && l.doubles) {
+      using Pair = std::conditional_t<kSize == 4, uint64_t, std::conditional_t<kSize == 2, uint32_t, uint16_t>>;
+      for (int64_t i = 0; i < l.in; ++i) {
+        Pair v = load<T>(in + i * kSize);
+        store(out + i * 2 * kSize, static_cast<Pair>(v | v << (8 * kSize)));
+      }
+      return;
+    }
+  }
+  if (even) {
+    for (int64_t o = 0; o < l.out; ++o) store(out + o * kSize, load<T>(in + index[o] * kSize));
+  } else {
+    for (int64_t o = 0; o < l.out; ++o) store(out + o * l.out_step, load<T>(in + index[o] * l.in_step));
+  }
+}
+
 // Positions [begin, end) of a level.
 void nearest_range(const State& s, size_t level, const std::byte* in, std::byte* out, int64_t begin, int64_t end) {
   const Level& l = s.levels[level];
   bool last = level + 1 == s.levels.size();
-  if (last && s.inner == 1) {
-    with_element(s.bytes, [&](auto tag) {
-      for (int64_t o = begin; o < end; ++o)
-        store(out + o * l.out_step, load<decltype(tag)>(in + l.index[static_cast<size_t>(o)] * l.in_step));
-    });
+  if (last && s.inner == 1) {  // all of it: only levels with others below are cut
+    with_element(s.bytes, [&](auto tag) { nearest_line<decltype(tag)>(l, in, out); });
     return;
   }
   for (int64_t o = begin; o < end; ++o) {

@@ -82,16 +82,40 @@ __attribute__((target("avx2"))) inline void transpose_8x8(const std::byte* from,
   }
 }
 
-__attribute__((target("avx2"))) void transpose4_avx2(const std::byte* from, int64_t from_pitch, std::byte* to,
-                                                     int64_t to_pitch, int64_t na, int64_t nb) {
-  int64_t full_a = na & ~int64_t{7}, full_b = nb & ~int64_t{7};
-  for (int64_t b = 0; b < full_b; b += 8)
-    for (int64_t a = 0; a < full_a; a += 8)
-      transpose_8x8(from + a * 4 + b * from_pitch, from_pitch, to + a * to_pitch + b * 4, to_pitch);
+// 4x4 of 8 bytes, likewise.
+__attribute__((target("avx2"))) inline void transpose_4x4(const std::byte* from, int64_t from_pitch, std::byte* to,
+                                                          int64_t to_pitch) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const std::byte* p = from + 16 * half;
+    std::byte* q = to + 2 * half * to_pitch;
+    __m256d x[2];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i)
+      x[i] = _mm256_insertf128_pd(
+          _mm256_castpd128_pd256(_mm_loadu_pd(reinterpret_cast<const double*>(p + i * from_pitch))),
+          _mm_loadu_pd(reinterpret_cast<const double*>(p + (i + 2) * from_pitch)), 1);
+    _mm256_storeu_pd(reinterpret_cast<double*>(q), _mm256_unpacklo_pd(x[0], x[1]));
+    _mm256_storeu_pd(reinterpret_cast<double*>(q + to_pitch), _mm256_unpackhi_pd(x[0], x[1]));
+  }
+}
+
+template <class T>
+__attribute__((target("avx2"))) void transpose_avx2(const std::byte* from, int64_t from_pitch, std::byte* to,
+                                                    int64_t to_pitch, int64_t na, int64_t nb) {
+  constexpr int64_t kBytes = sizeof(T), kN = 32 / kBytes;
+  int64_t full_a = na / kN * kN, full_b = nb / kN * kN;
+  for (int64_t b = 0; b < full_b; b += kN)
+    for (int64_t a = 0; a < full_a; a += kN) {
+      const std::byte* p = from + a * kBytes + b * from_pitch;
+      std::byte* q = to + a * to_pitch + b * kBytes;
+      if constexpr (kBytes == 4) transpose_8x8(p, from_pitch, q, to_pitch);
+      else transpose_4x4(p, from_pitch, q, to_pitch);
+    }
   if (full_b < nb)
-    transpose_plain<uint32_t>(from + full_b * from_pitch, from_pitch, to + full_b * 4, to_pitch, na, nb - full_b);
+    transpose_plain<T>(from + full_b * from_pitch, from_pitch, to + full_b * kBytes, to_pitch, na, nb - full_b);
   if (full_a < na)
-    transpose_plain<uint32_t>(from + full_a * 4, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
+    transpose_plain<T>(from + full_a * kBytes, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
 }
 
 template <int kBytes, class T>
@@ -119,9 +143,11 @@ void transpose_tile(const std::byte* from, int64_t from_pitch, std::byte* to, in
     case 1: return transpose_blocks<1, uint8_t>(from, from_pitch, to, to_pitch, na, nb);
     case 2: return transpose_blocks<2, uint16_t>(from, from_pitch, to, to_pitch, na, nb);
     case 4:
-      if (isa() >= Isa::avx2) return transpose4_avx2(from, from_pitch, to, to_pitch, na, nb);
+      if (isa() >= Isa::avx2) return transpose_avx2<uint32_t>(from, from_pitch, to, to_pitch, na, nb);
       return transpose_blocks<4, uint32_t>(from, from_pitch, to, to_pitch, na, nb);
-    case 8: return transpose_blocks<8, uint64_t>(from, from_pitch, to, to_pitch, na, nb);
+    case 8:
+      if (isa() >= Isa::avx2) return transpose_avx2<uint64_t>(from, from_pitch, to, to_pitch, na, nb);
+      return transpose_blocks<8, uint64_t>(from, from_pitch, to, to_pitch, na, nb);
     default: return transpose_plain<Bytes16>(from, from_pitch, to, to_pitch, na, nb);
   }
 #else

@@ -1,11 +1,10 @@
 // reduce.axes: reductions over any axes in typed loops; parameters and operands as ref.Reduce. Where the
 // innermost axis is kept, blocks of it are reduced side by side; where it is reduced, a run at a time.
-// Float sums are kept in double: any order of the axes gives nearly the same result. Types: f32, f64, f16,
-// bf16, and but for l2, log_sum and log_sum_exp i32 and i64.
+// Float sums are kept in double: any order of the axes gives nearly the same result. Types: f32, f64, and but
+// for l2, log_sum and log_sum_exp i32 and i64.
 #include <type_traits>
 
 #include "kernels/reference/collapse.h"
-#include "kernels/reference/elementwise_typed.h"
 #include "kernels/reference/reduce.h"
 
 namespace ge::kernels::reference {
@@ -28,7 +27,7 @@ Status check(const Call& c) {
   if (y.dtype != x.dtype || x.rank != y.rank) return bad(kName, "output unlike the input");
   bool integer = x.dtype == DType::i32 || x.dtype == DType::i64;
   auto op = static_cast<Reduction>(c.ints[0]);
-  if (integer ? op == Reduction::l2 || op >= Reduction::log_sum : !plain_float(x.dtype))
+  if (integer ? op == Reduction::l2 || op >= Reduction::log_sum : x.dtype != DType::f32 && x.dtype != DType::f64)
     return bad(kName, format("reduction {} does not take {}", c.ints[0], name(x.dtype)));
   for (int a = 0; a < x.rank; ++a)
     if (y.dims[a] != x.dims[a] && y.dims[a] != 1) return bad(kName, "an axis of the output is neither kept nor 1");
@@ -140,14 +139,10 @@ void each_run(const Nest& r, const S* x, F f) {
 template <class S, class Op, bool kExp>
 void reduce_block(const State& s, const S* x, int64_t n, int64_t x_step, Acc<S>* acc, const double* shift) {
   using A = Acc<S>;
-  auto value = [](S v) {
-    if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, Bf16>) return static_cast<A>(static_cast<float>(v));
-    else return static_cast<A>(v);
-  };
   for (int64_t i = 0; i < n; ++i) acc[i] = Op::start();
   auto add = [&](A a, S v, int64_t i) {
-    if constexpr (kExp) return Op::step(a, static_cast<A>(std::exp(static_cast<double>(value(v)) - shift[i])));
-    else return Op::step(a, value(v));
+    if constexpr (kExp) return Op::step(a, static_cast<A>(std::exp(static_cast<double>(v) - shift[i])));
+    else return Op::step(a, static_cast<A>(v));
   };
   if (s.inner_kept) {
     each_run(s.reduced, x, [&](const S* p, int64_t count, int64_t stride) {
@@ -210,8 +205,7 @@ S finish(Reduction op, Acc<S> acc, int64_t n, double shift) {
     if (op == Reduction::l2) v = std::sqrt(acc);
     if (op == Reduction::log_sum) v = std::log(acc);
     if (op == Reduction::log_sum_exp) v = shift + std::log(acc);
-    if constexpr (std::is_same_v<S, double>) return v;
-    else return S(static_cast<float>(v));
+    return static_cast<S>(v);
   }
 }
 
@@ -240,8 +234,6 @@ Status run(const Call& c, int64_t chunk) {
   switch (c.in[0].dtype) {
     case DType::f32: run_as<float>(c, s, span); break;
     case DType::f64: run_as<double>(c, s, span); break;
-    case DType::f16: run_as<F16>(c, s, span); break;
-    case DType::bf16: run_as<Bf16>(c, s, span); break;
     case DType::i64: run_as<int64_t>(c, s, span); break;
     default: run_as<int32_t>(c, s, span); break;
   }
