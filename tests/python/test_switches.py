@@ -1,0 +1,143 @@
+"""Fusion under control: the switch file in its three forms, guards, eps, scope, graph options."""
+
+import ge
+import numpy as np
+import pytest
+import simple_attention
+from onnx import TensorProto, helper, numpy_helper
+
+
+@pytest.fixture(scope="module")
+def attention():
+    return simple_attention.export()
+
+
+@pytest.fixture(scope="module")
+def mlp(tmp_path_factory):
+    """MatMul, Add, Relu, MatMul, Add."""
+    rng = np.random.default_rng(1)
+    weights = {"w": rng.standard_normal((8, 16)), "b": rng.standard_normal(16), "v": rng.standard_normal((16, 4)),
+               "c": rng.standard_normal(4)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["t"], name="first"), helper.make_node("Add", ["t", "b"], ["u"], name="bias"),
+             helper.make_node("Relu", ["u"], ["r"], name="relu"), helper.make_node("MatMul", ["r", "v"], ["s"], name="second"),
+             helper.make_node("Add", ["s", "c"], ["y"], name="last")]
+    graph = helper.make_graph(nodes, "mlp", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
+                              [numpy_helper.from_array(a.astype(np.float32), k) for k, a in weights.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return model.SerializeToString()
+
+
+def rules(model):
+    return sorted({f["rule"] for f in model.report()["fused"]})
+
+
+def write(tmp_path, text):
+    path = tmp_path / "fusion.cfg"
+    path.write_text(text)
+    return str(path)
+
+
+ARTICLE = """[matmul_add_fusion]
+enable = 1
+eps = 1e-5
+
+[conv_bn_relu_fusion]
+enable = 1
+eps = 1e-4
+
+[flash_attention_fusion]
+enable = 1
+head_num = 32,64
+scale = 0.125
+"""
+
+
+def test_guards_of_the_articles_file(attention, tmp_path):
+    assert "attention" in rules(ge.compile(attention))
+    model = ge.compile(attention, fusion_switch_file=write(tmp_path, ARTICLE))
+    assert "attention" not in rules(model) and "matmul_bias" in rules(model)
+    (miss,) = [m for m in model.report()["near_misses"] if m["rule"] == "attention"]
+    assert "head_num=32,64: 1 found" in miss["why"] and "scale=0.125: 0.036" in miss["why"]
+    allowed = ARTICLE.replace("32,64", "1,32").replace("0.125", "0.0360844")
+    assert "attention" in rules(ge.compile(attention, fusion_switch_file=write(tmp_path, allowed)))
+
+
+@pytest.mark.parametrize("text", [
+    "[matmul_add_fusion]\nenable = 0\n",
+    '{"Switch": {"GraphFusion": {"MatMulBiasAddFusionPass": "off"}}}',
+    "MatMulBiasAddFusionPass:off\n",
+    "matmul_bias : off # by its own name",
+], ids=["ini", "json", "lines", "own name"])
+def test_every_form_switches_the_rule_off(mlp, tmp_path, text):
+    assert "matmul_bias" in rules(ge.compile(mlp))
+    model = ge.compile(mlp, fusion_switch_file=write(tmp_path, text))
+    assert "matmul_bias" not in rules(model)
+    assert "matmul_bias" in model.report()["switched_off"]
+
+
+def test_all_and_what_beats_it(mlp, tmp_path):
+    off = '{"Switch": {"GraphFusion": {"ALL": "off"%s}, "UBFusion": {"ALL": "off"}}}'
+    assert rules(ge.compile(mlp, fusion_switch_file=write(tmp_path, off % ""))) == []
+    named = ge.compile(mlp, fusion_switch_file=write(tmp_path, off % ', "MatMulBiasAddFusionPass": "on"'))
+    assert rules(named) == ["matmul_bias"]
+    beaten = ge.compile(mlp, fusion_switch_file=write(tmp_path, off % ""), optimization_switch="matmul_bias:on")
+    assert rules(beaten) == ["matmul_bias"]
+
+
+def test_results_do_not_depend_on_switches(mlp):
+    x = np.random.default_rng(2).standard_normal((5, 8)).astype(np.float32)
+    want = ge.compile(mlp)(x)
+    for options in ({"disable_fusion": "all"}, {"disable_reuse_memory": 1}, {"oo_level": "O1"}, {"topo_sorting_mode": 0},
+                    {"topo_sorting_mode": 1}, {"topo_sorting_mode": 2}, {"oo_constant_folding": "false"}):
+        np.testing.assert_allclose(ge.compile(mlp, **options)(x), want, rtol=1e-5, atol=1e-5)
+
+
+def test_scope(mlp):
+    model = ge.compile(mlp, enable_op_scope_list="MatMul,Add")
+    assert "matmul_bias" in rules(model) and "matmul_activation" not in rules(model)
+    assert any("Relu is not in --enable_op_scope_list" in m["why"] for m in model.report()["near_misses"])
+
+
+def test_eps_leaves_a_rule_off_where_it_is_exceeded(attention, tmp_path):
+    strict = ge.compile(attention, fusion_switch_file=write(tmp_path, "[flash_attention_fusion]\neps = 0\n"))
+    (verdict,) = strict.report()["verified"]
+    assert verdict["rule"] == "attention" and verdict["difference"] > 0 and verdict["off_at"]
+    assert "attention" not in rules(strict)
+    lenient = ge.compile(attention, fusion_switch_file=write(tmp_path, "[flash_attention_fusion]\neps = 1e-3\n"))
+    assert lenient.report()["verified"][0]["off_at"] == [] and "attention" in rules(lenient)
+
+
+@pytest.mark.parametrize("text,word", [
+    ("[matmul_ad_fusion]\nenable = 1\n", "matmul_add_fusion"),
+    ("[matmul_add_fusion]\nenabel = 1\n", "enable"),
+    ("[matmul_add_fusion]\nenable = maybe\n", "maybe"),
+    ("MatMulBiasAddFusionPas:off\n", "MatMulBiasAddFusionPass"),
+    ('{"Switch": {"GraphFusion": {"SoftmaxFusionPas": "off"}}}', "SoftmaxFusionPass"),
+    ('{"Switch": ', "JSON"),
+])
+def test_unknown_names(mlp, tmp_path, text, word):
+    with pytest.raises(ge.Error) as e:
+        ge.compile(mlp, fusion_switch_file=write(tmp_path, text))
+    assert word in str(e.value)
+
+
+def test_graph_options(mlp, tmp_path):
+    block = 'ge graph_options {\n op_backend: "aicore" # the one there is\n mem_workspace_size: %d\n enable_mem_reuse: 1\n mem_allocator_strategy: 1\n}\n'
+    model = ge.compile(mlp, graph_options=write(tmp_path, block % 8388608), input_shape="x:4,8")
+    assert model.report()["op_backend"] == "aicore"
+    with pytest.raises(ge.Error) as e:  # KiB in the block, bytes elsewhere
+        ge.compile(mlp, mem_workspace_size=16, input_shape="x:400,8")
+    assert "arena" in str(e.value) and "mem_workspace_size" in str(e.value)
+
+
+def test_cuts_types_and_formats(mlp):
+    x = np.random.default_rng(3).standard_normal((2, 8)).astype(np.float32)
+    cut = ge.compile(mlp, out_nodes="relu:0")
+    assert cut.outputs[0].shape[1] == 16 and (cut(x) >= 0).all()
+    half = ge.compile(mlp, output_type="FP16")
+    assert half(x).dtype == np.float16
+    np.testing.assert_allclose(half(x), ge.compile(mlp)(x), rtol=2e-3, atol=2e-3)
+    with pytest.raises(ge.Error) as e:
+        ge.compile(mlp, out_nodes="rel:0")
+    assert "relu" in str(e.value)
