@@ -44,7 +44,7 @@ const Bound kBounds[] = {
     {Op::sin, [](double x) { return std::sin(x); }, 1.6, 1.6, 0, -INFINITY, INFINITY},
     {Op::cos, [](double x) { return std::cos(x); }, 1.6, 1.6, 0, -INFINITY, INFINITY},
     {Op::softplus, softplus, 1.6, 1.6, 0, -INFINITY, INFINITY},
-    {Op::silu, [](double x) { return x * sigmoid(x); }, 3.0, 3.0, 0, -87.0f, INFINITY},
+    {Op::silu, [](double x) { return x * sigmoid(x); }, 3.1, 3.1, 0, -87.0f, INFINITY},
     {Op::gelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, 0.6, 0.6, 2.0, -1e18f, INFINITY},
     {Op::gelu_tanh, [](double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }, 0.6, 0.6, 2.0, -1e12f, 1e12f},
     {Op::mish, [](double x) { return x * std::tanh(softplus(x)); }, 3.9, 3.9, 0, -80.0f, INFINITY},
