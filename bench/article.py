@@ -6,6 +6,7 @@ Arena: all memory that a run needs besides inputs, outputs and weights, scratch 
 
 import argparse
 import json
+import logging
 import os
 import statistics
 import sys
@@ -121,7 +122,7 @@ def table3(a, folder):
     import article_models
     import ge
     print("Table 3. Compile time with memory reuse off and on, seconds (median; least and most)")
-    row("", "reuse off", "reuse on", "on / off", "arena off MB", "arena on MB")
+    print(f"  {'':<24}{'reuse off':>19}{'reuse on':>19}{'on / off':>10}{'arena off MB':>14}{'arena on MB':>13}")
     for name, layers in [("SimpleAttention", 0), ("GPT-2 shape, 12 layers", 12), ("GPT-2 shape, 48 layers", 48)]:
         layers = min(layers, 2) if a.small else layers
         onnx = simple_attention.export(a.sequence) if not layers else \
@@ -133,8 +134,8 @@ def table3(a, folder):
             arenas[k % 2] = json.loads(package.notes())["memory"]["arena"]
             del package
         cells = [f"{statistics.median(s):.2f} ({min(s):.2f}-{max(s):.2f})" for s in seconds]
-        print(f"  {name:<22}{cells[0]:>19}{cells[1]:>19}"
-              f"{statistics.median(b / c for c, b in zip(*seconds)):>9.2f}x{arenas[0] / 1e6:>11.1f}{arenas[1] / 1e6:>11.1f}")
+        print(f"  {name:<24}{cells[0]:>19}{cells[1]:>19}"
+              f"{statistics.median(on / off for off, on in zip(*seconds)):>9.2f}x{arenas[0] / 1e6:>14.1f}{arenas[1] / 1e6:>13.1f}")
     print("  Width 768, 12 heads, 128 tokens, a vocabulary of 1,000; weights are packed while compiling. Arena: one thread.")
 
 
@@ -152,12 +153,12 @@ def table4(a, folder):
     one, _ = package(1)
     cache = 2 * layers * tokens * 768 * 4
     print(f"Table 4. Prefill of a {layers}-layer decoder (width 768) at {tokens:,} tokens, f32, one thread; MB")
-    row("", "cache", "all other buffers")
+    row("", "cache", "the rest")
     row("every tensor its own", f"{cache / 1e6:.1f}", f"{apart / 1e6:.1f}")
     row("one set a layer", f"{cache / 1e6:.1f}", f"{layers * one / 1e6:.1f}")
     row("planned", f"{cache / 1e6:.1f}", f"{planned / 1e6:.1f}")
     print(f"  The cache ({2 * layers} outputs, keys and values of every layer) is read later: it is never shared between "
-          f"layers.\n  One set a layer: {layers} times what one layer takes when it is planned. Attention is fused in "
+          f"layers.\n  The rest: all other buffers. One set a layer: {layers} times what one layer takes when it is planned. Attention is fused in "
           f"{fused} of {layers} layers.")
 
 
@@ -169,6 +170,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5, help="of each engine's turn")
     parser.add_argument("--small", action="store_true", help="small models, to see that it works")
     a = parser.parse_args()
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it tells of packages that are not needed here
     if a.small:
         a.sequence, a.rounds, a.seconds = 64, 1, 0.02
     for number in a.tables.split(","):

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/text.h"
 #include "tensor/dtype.h"
@@ -38,6 +39,14 @@ std::string some(const Json& names, size_t most) {
   return names.size() > most ? s + format(" and {} more", names.size() - most) : s;
 }
 
+// An operator can stand in several groups: a later rule takes up the group of an earlier one.
+int64_t count_origins(const Json& fused) {
+  std::set<std::string> names;
+  for (auto& f : fused)
+    for (auto& n : f["origins"]) names.insert(n.get<std::string>());
+  return static_cast<int64_t>(names.size());
+}
+
 }  // namespace
 
 std::vector<std::string> port_dims(const om::ProgramT& p, const om::PortT& port) {
@@ -55,12 +64,8 @@ std::string explain_text(const om::Package& package) {
   if (r.is_discarded() || !r.contains("fused")) return "no report\n";
   std::string out;
   std::map<std::string, int> count;
-  size_t operators = 0;
-  for (auto& f : r["fused"]) {
-    ++count[f["rule"].get<std::string>()];
-    operators += f["origins"].size();
-  }
-  out += format("fused groups: {} ({} operators)\n", r["fused"].size(), operators);
+  for (auto& f : r["fused"]) ++count[f["rule"].get<std::string>()];
+  out += format("fused groups: {} ({} operators)\n", r["fused"].size(), count_origins(r["fused"]));
   for (auto& [rule, n] : count) out += format("  {:<20} {}\n", rule, n);
   for (auto& f : r["fused"]) out += format("  {} -> {}: {}\n", f["rule"].get<std::string>(), f["node"].get<std::string>(), some(f["origins"], 8));
   out += format("near misses: {}\n", r["near_misses"].size());
@@ -78,9 +83,7 @@ std::string explain_text(const om::Package& package) {
 int64_t fused_operators(const om::Package& package) {
   Json r = Json::parse(package.notes, nullptr, false);
   if (r.is_discarded() || !r.contains("fused")) return 0;
-  size_t operators = 0;
-  for (auto& f : r["fused"]) operators += f["origins"].size();
-  return static_cast<int64_t>(operators);
+  return count_origins(r["fused"]);
 }
 
 std::string fusion_warnings(const om::Package& package) {
