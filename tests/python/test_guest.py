@@ -64,17 +64,14 @@ def test_any_number_of_threads_call_one_model_while_others_compile(minilm):
 def test_a_run_releases_the_gil(compiled):
     model = ge.load(compiled(simple_attention.export()), threads=1)
     x = np.ones((1, 1024, 768), np.float32)
-    start = time.perf_counter()
     model.run([x])
-    once = time.perf_counter() - start
     runner = threading.Thread(target=lambda: [model.run([x]) for _ in range(3)])
     runner.start()
-    longest, last = 0.0, time.perf_counter()
+    ticks = 0
     while runner.is_alive():
         time.sleep(0.001)
-        now = time.perf_counter()
-        longest, last = max(longest, now - last), now
-    assert longest < max(1.5 * once, 0.3), "this thread stood still as long as a run takes"
+        ticks += 1
+    assert ticks > 12, "this thread stood still while the other ran"  # holding the GIL leaves one tick a run
 
 
 # --- fork
