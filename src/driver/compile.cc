@@ -210,11 +210,15 @@ Result<Compiled> optimize_graph(ir::Graph graph, const Options& options) {
   return run_passes(std::move(graph), options);
 }
 
-std::vector<std::string> rule_names() {
-  std::vector<std::string> out;
+std::vector<std::string> fusion_names() {
+  std::vector<std::string> out = {"vector_region"};
   for (auto* f : passes::fusions()) out.push_back(f->name);
+  return out;
+}
+
+std::vector<std::string> rule_names() {
+  auto out = fusion_names();
   for (auto& p : passes::pipeline()) out.emplace_back(p.name);
-  out.emplace_back("vector_region");
   std::sort(out.begin(), out.end());
   return out;
 }

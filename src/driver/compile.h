@@ -27,7 +27,9 @@ Result<Compiled> compile_graph(ir::Graph graph, const Options& options);
 // The same through the passes only, for `ge dump` and `ge explain`.
 Result<Compiled> optimize_graph(ir::Graph graph, const Options& options);
 
-// The names that --disable_fusion takes, sorted.
+// The fusions by name.
+std::vector<std::string> fusion_names();
+// The names that --disable_fusion takes, passes among them, sorted.
 std::vector<std::string> rule_names();
 
 }  // namespace ge

@@ -66,11 +66,9 @@ Status switch_rules(Options& o, const std::string& name, bool on) {
   return ok();
 }
 
+// Every fusion; the simplifying passes stay.
 void switch_all(Options& o, bool on) {
-  // Simplifying passes are needed for correct lowering of nothing, but for reports people read: they stay.
-  static const std::vector<std::string> kPasses = {"fold", "dce", "normal_form", "cse", "fuse", "fold_fused", "layout", "vector_regions", "dce_last"};
-  for (auto& r : rule_names()) {
-    if (std::find(kPasses.begin(), kPasses.end(), r) != kPasses.end()) continue;
+  for (auto& r : fusion_names()) {
     if (on) o.disabled.erase(r);
     else o.disabled.insert(r);
   }

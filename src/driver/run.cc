@@ -2,33 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <new>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "tensor/half.h"
 
 namespace ge {
 namespace {
 
-// SplitMix64.
-struct Random {
-  uint64_t s;
-  uint64_t next() {
-    uint64_t z = (s += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  double normal() {
-    double r = std::sqrt(-2 * std::log(1 - uniform()));
-    return r * std::cos(2 * M_PI * uniform());
-  }
-};
-
-void fill(Tensor& t, Random& random) {
+void fill(Tensor& t, SplitMix64& random) {
   for (int64_t i = 0; i < t.count(); ++i) {
     switch (t.dtype()) {
       case DType::f32: t.as<float>()[i] = static_cast<float>(random.normal()); break;
@@ -84,7 +68,7 @@ Result<std::vector<Tensor>> run(runtime::Model& model, const std::vector<Tensor>
 Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std::map<std::string, int64_t>& sizes, int64_t otherwise, uint64_t seed) {
   auto& p = model.program();
   std::vector<Tensor> out;
-  Random random{seed};
+  SplitMix64 random{seed};
   for (auto& port : p.inputs) {
     std::vector<int64_t> dims;
     for (int32_t e : port->dims) {

@@ -4,19 +4,12 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "tensor/half.h"
 
 namespace ge::ir {
 namespace {
-
-// SplitMix64, for random(seed).
-uint64_t next_random(uint64_t& s) {
-  uint64_t z = (s += 0x9E3779B97F4A7C15ull);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
-}
 
 void set_element(Tensor& t, int64_t i, double v) {
   auto n = static_cast<int64_t>(v);
@@ -228,10 +221,9 @@ class Parser {
     if (eat("random(")) {
       GE_TRY(double seed, number());
       GE_RETURN_IF_ERROR(expect(")"));
-      auto s = static_cast<uint64_t>(seed);
+      SplitMix64 random{static_cast<uint64_t>(seed)};
       for (int64_t i = 0; i < count; ++i) {
-        double u = 1 - static_cast<double>(next_random(s) >> 11) * 0x1p-53, w = static_cast<double>(next_random(s) >> 11) * 0x1p-53;
-        double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * w);
+        double normal = random.normal();
         set_element(out, i, is_float(t.dtype) ? normal : std::floor(normal * 3));
       }
       return out;

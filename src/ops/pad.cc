@@ -1,16 +1,11 @@
 // Pad: constant, reflect, edge and wrap; negative pads crop.
 #include "base/text.h"
 #include "kernels/move/element.h"
+#include "ops/pad.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
-namespace {
 
-struct Pads {
-  std::vector<Dim> begins, ends;  // for each axis
-};
-
-// Nullopt while they are known only at run time.
 std::optional<Pads> pads_of(const Graph& g, const Node& n) {
   auto e = g.elements(n.inputs[1]);
   auto rank = static_cast<size_t>(g.value(n.inputs[0]).type.rank());
@@ -34,6 +29,8 @@ std::optional<Pads> pads_of(const Graph& g, const Node& n) {
   }
   return p;
 }
+
+namespace {
 
 int64_t mode_of(const Node& n) {
   std::string m = attr_string(n, "mode", "constant");

@@ -66,6 +66,14 @@ void take_over(ir::Graph& g, const Match& m, ir::ValueId old_value, ir::NodeId n
   g.replace_uses(old_value, g.node(node).outputs[0]);
 }
 
+ir::NodeId replace_match(ir::Graph& g, const Match& m, std::string op, std::vector<ir::ValueId> inputs, ir::Attrs attrs) {
+  ir::ValueId replaced = m.value("y");
+  auto id = g.insert(std::move(op), std::move(inputs), {g.value(replaced).type}, std::move(attrs), m.anchor);
+  take_over(g, m, replaced, id);
+  erase_matched(g, m);
+  return id;
+}
+
 namespace {
 
 // The first matched node that options keep out of fusions.

@@ -38,5 +38,7 @@ std::vector<const Fusion*> fusions();
 void erase_matched(ir::Graph& g, const Match& m);
 // Readers of `old_value` read output 0 of `node`, which gets the origins of the match.
 void take_over(ir::Graph& g, const Match& m, ir::ValueId old_value, ir::NodeId node);
+// One node `op` in place of the whole match, for the pattern's last value %y; returns it.
+ir::NodeId replace_match(ir::Graph& g, const Match& m, std::string op, std::vector<ir::ValueId> inputs, ir::Attrs attrs);
 
 }  // namespace ge::passes

@@ -3,6 +3,7 @@
 // fusion and every kind of alias has to happen at least 10 times.
 #include <map>
 
+#include "base/random.h"
 #include "driver/compare.h"
 #include "ir/print.h"
 #include "passes/fusion.h"
@@ -15,14 +16,7 @@ using ir::NodeId;
 using ir::Type;
 using ir::ValueId;
 
-struct Random {
-  uint64_t s;
-  uint64_t next() {
-    uint64_t z = (s += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
+struct Random : SplitMix64 {
   int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
   bool chance(int percent) { return below(100) < percent; }
   template <class T>
@@ -33,7 +27,7 @@ struct Random {
 
 class Generator {
  public:
-  explicit Generator(uint64_t seed) : random_{seed} {}
+  explicit Generator(uint64_t seed) : random_{{seed}} {}
 
   ir::Graph make() {
     dynamic_ = random_.chance(40);

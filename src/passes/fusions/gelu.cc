@@ -28,10 +28,7 @@ Verdict constants(const Match& m) {
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
   ir::Attrs attrs;
   if (m.nodes.count("tanh")) attrs["approximate"] = std::string("tanh");
-  auto id = g.insert("Gelu", {m.value("x")}, {g.value(m.value("y")).type}, std::move(attrs), m.anchor);
-  take_over(g, m, m.value("y"), id);
-  erase_matched(g, m);
-  return id;
+  return replace_match(g, m, "Gelu", {m.value("x")}, std::move(attrs));
 }
 
 constexpr const char* kErf = R"(%d = Div|Mul(%x, %root:const)

@@ -31,10 +31,7 @@ Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
   ir::Attrs attrs;
   attrs["axis"] = int64_t(-1);
   attrs["epsilon"] = *scalar_constant(g, m.value("eps"));
-  auto id = g.insert("LayerNormalization", {m.value("x"), m.value("scale"), m.value("shift")}, {g.value(m.value("y")).type}, std::move(attrs), m.anchor);
-  take_over(g, m, m.value("y"), id);
-  erase_matched(g, m);
-  return id;
+  return replace_match(g, m, "LayerNormalization", {m.value("x"), m.value("scale"), m.value("shift")}, std::move(attrs));
 }
 
 std::vector<std::string> patterns() {

@@ -29,10 +29,7 @@ Verdict last_axis(const Match& m) {
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
   ir::Attrs attrs = {{"axis", int64_t(-1)}, {"epsilon", *scalar_constant(g, m.value("eps"))}};
-  auto id = g.insert("RMSNormalization", {m.value("x"), m.value("scale")}, {g.value(m.value("y")).type}, std::move(attrs), m.anchor);
-  take_over(g, m, m.value("y"), id);
-  erase_matched(g, m);
-  return id;
+  return replace_match(g, m, "RMSNormalization", {m.value("x"), m.value("scale")}, std::move(attrs));
 }
 
 std::vector<std::string> patterns() {
