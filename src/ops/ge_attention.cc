@@ -1,7 +1,9 @@
 // ge.Attention: softmax(scale * q x kt + mask) x v over the last axes, tiled: no matrix of all scores.
 // Inputs q [..., S, D], kt [..., D, T] (already transposed: usually a view), v [..., T, Dv], mask f32 added
-// or bool (false: not seen), broadcastable to [..., S, T]. Rank 2 to 4; leading axes equal.
-// Attributes: scale; causal (0, or 1: query i sees keys up to i + T - S).
+// or bool (false: the score becomes `masked`), broadcastable to [..., S, T]. Rank 2 to 4; leading axes equal,
+// but in rank 4 each head of kt and v may serve several heads of q that lie side by side.
+#include <limits>
+
 #include "ops/fused_tail.h"
 #include "ops/op.h"
 
@@ -31,7 +33,9 @@ Status lower(LowerContext& c) {
   Strided q = rank4(c.view(0), rank), kt = rank4(c.view(1), rank), v = rank4(c.view(2), rank);
   const Dim &queries = q.dims[2], &depth = q.dims[3], &keys = v.dims[2], &width = v.dims[3];
   Arg k_arg, v_arg;
-  if (queries.known() && queries.value() <= 512) {
+  Dim group = kt.dims[1].known() && kt.dims[1].value() > 0 ? floordiv(q.dims[1], kt.dims[1]) : Dim(1);
+  Dim rows = queries * group;
+  if (rows.known() && rows.value() <= 512) {
     // Each chunk packs for itself: cheaper than two more tasks.
     k_arg = c.in_as(1, transposed_last(kt));
     v_arg = c.in_as(2, v);
@@ -44,7 +48,8 @@ Status lower(LowerContext& c) {
   Arg mask;
   if (c.has(3)) mask = c.in_as(3, rank4(c.view(3), rank));
   c.call("cube.attention", {c.in_as(0, q), k_arg, v_arg, mask}, {c.out_as(0, rank4(c.out_view(), rank))},
-         {ir::attr_int(c.node, "causal", 0) ? 2 : 0, 0}, {ir::attr_float(c.node, "scale", 1), 0});
+         {ir::attr_int(c.node, "causal", 0), 0, ir::attr_int(c.node, "rows", 0)},
+         {ir::attr_float(c.node, "scale", 1), 0, ir::attr_float(c.node, "masked", -std::numeric_limits<double>::infinity())});
   return ok();
 }
 
@@ -60,7 +65,10 @@ std::vector<int> layout(const Graph& g, const Node& n) {
 const Register r(OpDef{.name = "ge.Attention",
                        .min_inputs = 3,
                        .max_inputs = 4,
-                       .attrs = {{"scale", "factor of the scores"}, {"causal", "1: later keys are not seen"}},
+                       .attrs = {{"scale", "factor of the scores"},
+                                 {"causal", "1: query i sees keys j <= i; 2: j <= i + T - S"},
+                                 {"masked", "what a score becomes where a bool mask is false; absent: -inf"},
+                                 {"rows", "what a row gives whose scores are all -inf: 0 zeros; 1 NaN; 2 zeros, and so does one whose softmax is NaN"}},
                        .unit = kernels::Unit::cube,
                        .doc = "attention, tiled",
                        .infer = infer,

@@ -73,6 +73,66 @@ bool merge_reshapes(ir::Graph& g, NodeId id) {
   return true;
 }
 
+// The target of a Reshape from `in` to `out` as numbers; nullopt when two sizes would have to be inferred.
+std::optional<std::vector<int64_t>> reshape_target(const std::vector<Dim>& in, const std::vector<Dim>& out) {
+  std::vector<int64_t> target;
+  bool inferred = false;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i].is(0)) return std::nullopt;
+    if (out[i].known()) target.push_back(out[i].value());
+    else if (i < in.size() && in[i] == out[i]) target.push_back(0);
+    else if (inferred) return std::nullopt;
+    else target.push_back(-1), inferred = true;
+  }
+  return target;
+}
+
+//   Shape(x)   becomes   ge.Sizes     x a computed value whose sizes are known expressions
+bool shape_reads_nothing(ir::Graph& g, NodeId id) {
+  auto& n = g.node(id);
+  if (n.op != "Shape" || !g.value(n.inputs[0]).producer || !g.value(n.outputs[0]).content) return false;
+  std::vector<std::string> sizes;
+  for (auto& d : *g.value(n.outputs[0]).content) sizes.push_back(d.text());
+  NodeId made = g.insert("ge.Sizes", {}, {g.value(n.outputs[0]).type}, {{"sizes", sizes}}, id);
+  g.value(g.node(made).outputs[0]).content = g.value(g.node(id).outputs[0]).content;
+  g.replace_uses(g.node(id).outputs[0], g.node(made).outputs[0]);
+  g.erase(id);
+  return true;
+}
+
+//   Reshape [L.., A, B] -> [P, A, B], Transpose {0, 2, 1}, Reshape -> [M.., B, A]
+// becomes Reshape -> [M.., A, B], Transpose of the last two axes: exporters join the leading axes around a
+// Transpose of matrices.
+bool split_transpose(ir::Graph& g, NodeId id) {
+  if (g.node(id).op != "Reshape") return false;
+  NodeId t = g.value(g.node(id).inputs[0]).producer;
+  if (!t || g.node(t).op != "Transpose" || transpose_perm(g, g.node(t)) != std::vector<int64_t>{0, 2, 1}) return false;
+  NodeId first = g.value(g.node(t).inputs[0]).producer;
+  if (!first || g.node(first).op != "Reshape") return false;
+  ValueId x = g.node(first).inputs[0];
+  auto type = g.value(g.node(id).outputs[0]).type;
+  auto &from = g.value(x).type, &joined = g.value(g.node(t).inputs[0]).type;
+  if (!from.ranked || !joined.ranked || !type.ranked || from.rank() < 3 || type.rank() < 3) return false;
+  std::swap(type.dims[type.dims.size() - 1], type.dims[type.dims.size() - 2]);
+  for (size_t i = 1; i <= 2; ++i) {
+    auto& d = joined.dims[joined.dims.size() - i];
+    if (!(from.dims[from.dims.size() - i] == d) || !(type.dims[type.dims.size() - i] == d)) return false;
+  }
+  if (from.dims != type.dims) {
+    auto target = reshape_target(from.dims, type.dims);
+    if (!target) return false;
+    ValueId shape = g.add_constant(Tensor::vector_i64(*target), "shape");
+    x = g.node(g.insert("Reshape", {x, shape}, {type}, {}, first)).outputs[0];
+  }
+  std::vector<int64_t> perm(type.dims.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  NodeId made = g.insert("Transpose", {x}, {g.value(g.node(id).outputs[0]).type}, {{"perm", perm}}, t);
+  g.replace_uses(g.node(id).outputs[0], g.node(made).outputs[0]);
+  g.erase(id);
+  return true;
+}
+
 }  // namespace
 
 Result<bool> normal_form(ir::Graph& g, PassContext& c) {
@@ -88,7 +148,11 @@ Result<bool> normal_form(ir::Graph& g, PassContext& c) {
       continue;
     }
     if (n.inputs.empty() || !n.inputs[0]) continue;
-    changed |= merge_transposes(g, id) || merge_reshapes(g, id);
+    if (shape_reads_nothing(g, id)) {
+      changed = true;
+      continue;
+    }
+    changed |= merge_transposes(g, id) || split_transpose(g, id) || merge_reshapes(g, id);
   }
   if (changed) {
     auto swept = dce(g, c);

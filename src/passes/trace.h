@@ -25,6 +25,7 @@ struct NearMiss {
   std::string blocker;                 // the node that stood in the way
   std::string why;                     // a sentence
   std::string help;                    // what would help, or empty
+  bool large = false;                  // no region or epilogue makes up for it
 };
 
 class Trace {

@@ -11,8 +11,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 struct Attention {
   int64_t b = 1, h = 1, hkv = 1, s = 1, t = 1, d = 1, dv = 1;
   bool k_packed = true, v_packed = true;
-  int64_t causal = 0, offset = 0;
-  double scale = 0.3, softcap = 0, tolerance = 1e-5;
+  int64_t causal = 0, offset = 0, rows = 0;
+  double scale = 0.3, softcap = 0, masked = -kInf, tolerance = 1e-5;
   Tensor<> q, k, v, out, mask;
   Tensor<uint8_t> seen;
   int mask_kind = 0;  // 1: f32, 2: bool
@@ -45,7 +45,7 @@ struct Attention {
     Task task;
     task.in = {q.view(), k_packed ? kp.view() : k.view(), v_packed ? vp.view() : v.view(),
                mask_kind == 1 ? mask.view() : mask_kind == 2 ? seen.view() : View{}};
-    task.out = {out.view()}, task.ints = {causal, offset}, task.floats = {scale, softcap};
+    task.out = {out.view()}, task.ints = {causal, offset, rows}, task.floats = {scale, softcap, masked};
     run_task("cube.attention", task);
   }
 
@@ -63,7 +63,7 @@ struct Attention {
         e *= scale;
         if (softcap > 0) e = softcap * std::tanh(e / softcap);
         if (mask_kind == 1) e += mask.at({x, y, z, j});
-        if (mask_kind == 2 && !seen.at({x, y, z, j})) e = -kInf;
+        if (mask_kind == 2 && !seen.at({x, y, z, j})) e = masked;
         if (causal && j > z + offset + (causal == 2 ? t - s : 0)) e = -kInf;
         p[static_cast<size_t>(j)] = e;
         best = std::max(best, e);
@@ -74,6 +74,10 @@ struct Attention {
         const float* vp = t ? v.pointer({x, yk, 0, c}) : nullptr;
         for (int64_t j = 0; j < t; ++j) want += p[static_cast<size_t>(j)] * vp[j * v.strides[2]];
         want = sum == 0 ? 0 : want / sum;
+        if (rows == 1 && sum == 0 && t > 0) {
+          ASSERT_TRUE(std::isnan(out.at({x, y, z, c})));
+          continue;
+        }
         worst = std::max(worst, std::abs(want - out.at({x, y, z, c})));
         ASSERT_FALSE(std::isnan(out.at({x, y, z, c})));
         top = std::max(top, std::abs(want));
@@ -96,6 +100,8 @@ TEST(Attention, RandomShapesOnEveryIsa) {
       a.causal = pick(0, 2), a.offset = pick_of({0, 0, 1, -2, 9});
       a.mask_kind = static_cast<int>(pick(0, 2));
       if (pick(0, 3) == 0) a.softcap = 0.8;
+      if (pick(0, 1)) a.masked = -3;
+      a.rows = pick(0, 2);
       a.make(true);
       a.run();
       if (HasFatalFailure()) return;
@@ -177,6 +183,23 @@ TEST(Attention, NanPropagates) {
   });
 }
 
+// Rows 2: as exporters guard a softmax with Where(IsNaN(p), 0, p).
+TEST(Attention, NanRowsCanBeZeros) {
+  each_isa([] {
+    for (bool packed : {false, true}) {
+      Attention a;
+      a.s = 20, a.t = 50, a.d = 6, a.dv = 5, a.k_packed = a.v_packed = packed, a.rows = 2;
+      a.make(false);
+      a.q.memory[static_cast<size_t>(a.q.base + 6)] = kNan;
+      a.run();
+      for (int64_t c = 0; c < 5; ++c) {
+        ASSERT_EQ(a.out.at({0, 0, 1, c}), 0.f);
+        ASSERT_NE(a.out.at({0, 0, 2, c}), 0.f);
+      }
+    }
+  });
+}
+
 TEST(Attention, ScoresOfAnySize) {
   each_isa([] {
     Attention a;
@@ -198,7 +221,7 @@ TEST(Attention, ScratchDoesNotGrowWithTheSequence) {
     Task t;
     View vq{nullptr, DType::f32, 4, q.data(), qs.data()};
     View vk{nullptr, DType::f32, 5, k.data(), ks.data()}, vv{nullptr, DType::f32, 5, v.data(), vs.data()};
-    t.in = {vq, packed ? vk : vq, packed ? vv : vq}, t.out = {vq}, t.ints = {0, 0}, t.floats = {1, 0};
+    t.in = {vq, packed ? vk : vq, packed ? vv : vq}, t.out = {vq}, t.ints = {0, 0, 0}, t.floats = {1, 0, 0};
     return prepare_task("cube.attention", t)->scratch;
   };
   for (bool packed : {false, true}) {
@@ -214,7 +237,7 @@ TEST(Attention, RefusesWhatItCannotDo) {
   Tensor<> kp = a.pack(a.k, true), vp = a.pack(a.v, false);
   Task good;
   good.in = {a.q.view(), kp.view(), vp.view(), a.mask.view()}, good.out = {a.out.view()};
-  good.ints = {0, 0}, good.floats = {1, 0};
+  good.ints = {0, 0, 0}, good.floats = {1, 0, 0};
   ASSERT_TRUE(prepare_task("cube.attention", good).ok());
   auto refuse = [&](const char* what, auto change) {
     Task t = good;
@@ -233,6 +256,8 @@ TEST(Attention, RefusesWhatItCannotDo) {
   refuse("mask size", [&](Task& t) { t.in[3] = three.view(); });
   refuse("causal mode", [](Task& t) { t.ints[0] = 3; });
   refuse("offset", [](Task& t) { t.ints[1] = INT64_MIN; });
+  refuse("rows", [](Task& t) { t.ints[2] = 3; });
+  refuse("masked NaN", [](Task& t) { t.floats[2] = kNan; });
   refuse("ints", [](Task& t) { t.ints.clear(); });
   refuse("floats", [](Task& t) { t.floats.clear(); });
   refuse("softcap", [](Task& t) { t.floats[1] = -1; });

@@ -39,9 +39,9 @@ static void mask_row(const ScoreBlock& b, float* c, const void* mask, int64_t co
   if (b.mask_kind == MaskKind::boolean) {
     const uint8_t* m = static_cast<const uint8_t*>(mask) + column * b.mask_step;
     if (b.mask_step == 1) {
-      for (int64_t j = 0; j < n; ++j) c[j] = m[j] ? c[j] : -INFINITY;
+      for (int64_t j = 0; j < n; ++j) c[j] = m[j] ? c[j] : b.masked;
     } else {
-      for (int64_t j = 0; j < n; ++j) c[j] = m[j * b.mask_step] ? c[j] : -INFINITY;
+      for (int64_t j = 0; j < n; ++j) c[j] = m[j * b.mask_step] ? c[j] : b.masked;
     }
     return;
   }

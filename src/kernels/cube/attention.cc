@@ -7,16 +7,20 @@
 //   in[2]  V: packed panels, f32 [B, Hkv, ceil(Dv / 16), T, 16], or V itself, f32 [B, Hkv, T, Dv], any strides
 //   in[3]  mask f32 (added) or bool (false: not seen), broadcastable to [B, H, S, T], rank 4, any strides, or absent
 //   out[0] f32 [B, H, S, Dv], any strides (inner stride 1 is written in place)
-//   ints   [causal, offset]: 0 no; 1: query i sees keys j <= i + offset; 2: j <= i + T - S + offset
-//   floats [scale, softcap]: softcap 0 is none, else scores become softcap * tanh(score / softcap)
+//   ints   [causal, offset, rows]: causal 0 no; 1: query i sees keys j <= i + offset; 2: j <= i + T - S + offset.
+//          rows: what a row gives that sees no key, or whose scores are all -inf: 0 zeros; 1 NaN, as Softmax
+//          has it (zeros if T is 0); 2 zeros, and so does a row whose softmax is NaN
+//   floats [scale, softcap, masked]: softcap 0 is none, else scores become softcap * tanh(score / softcap);
+//          masked is what a score becomes where a bool mask is false
 //
 // Unpacked K and V are packed by each chunk for itself, once for up to 512 rows of g * S: the better choice
-// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). A row that sees no key, or
-// whose scores are all -inf, gives zeros. NaN in a score that is seen gives NaN.
+// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). NaN in a
+// score that is seen gives NaN, but for rows 2.
 #include "kernels/cube/attention.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cube/check.h"
 #include "kernels/cube/microkernel.h"
@@ -43,7 +47,9 @@ struct Plan {
   MaskKind mask_kind = MaskKind::none;
   int64_t mask_stride[4] = {};
   int64_t causal = 0, offset = 0;
-  float scale = 1, softcap = 0;
+  float scale = 1, softcap = 0, masked = -INFINITY;
+  bool zero_nan = false;       // a row whose softmax is NaN gives zeros
+  float empty = 0;             // what a row that sees nothing gives
   // Rows r = (head within the group) * s + query, 0 <= r < group * s, in units of unit_rows, in blocks of
   // block_rows, against keys in blocks of block_keys.
   int64_t rows = 0, unit_rows = 0, block_rows = 0, block_keys = 0, units_per_head = 0, units = 0, chunks = 0;
@@ -135,7 +141,7 @@ void lay_out_scratch(Plan& p) {
 
 Result<Work> prepare(const Call& call) {
   if (call.in.size() < 3 || call.in.size() > 4 || call.out.size() != 1) return bad("takes 3 or 4 inputs and 1 output");
-  if (call.ints.size() != 2 || call.floats.size() != 2 || !call.blob.empty()) return bad("takes 2 integers and 2 floats");
+  if (call.ints.size() != 3 || call.floats.size() != 3 || !call.blob.empty()) return bad("takes 3 integers and 3 floats");
   auto plan = std::make_shared<Plan>();
   GE_RETURN_IF_ERROR(check_sizes(call, *plan));
   GE_RETURN_IF_ERROR(check_mask(call, *plan));
@@ -143,7 +149,12 @@ Result<Work> prepare(const Call& call) {
   if (plan->causal < 0 || plan->causal > 2) return bad(format("no causal mode {}", plan->causal));
   if (std::abs(static_cast<double>(plan->offset)) > 0x1p46) return bad("the causal offset is out of range");
   plan->scale = static_cast<float>(call.floats[0]), plan->softcap = static_cast<float>(call.floats[1]);
+  plan->masked = static_cast<float>(call.floats[2]);
   if (!(plan->softcap >= 0)) return bad("the soft cap is negative");
+  if (std::isnan(plan->masked)) return bad("masked scores cannot be NaN");
+  if (call.ints[2] < 0 || call.ints[2] > 2) return bad(format("no kind of rows {}", call.ints[2]));
+  plan->zero_nan = call.ints[2] == 2;
+  if (call.ints[2] == 1 && plan->t > 0) plan->empty = std::numeric_limits<float>::quiet_NaN();
   Work work;
   work.chunks = 0;
   if (call.out[0].count() == 0) return work;
@@ -237,7 +248,7 @@ class RowUnit {
     ScoreBlock s;
     s.scores = scratch<float>(p_.at_scores), s.ld = p_.ld_scores;
     s.length = scratch<int64_t>(p_.at_length);
-    s.softcap = p_.softcap;
+    s.softcap = p_.softcap, s.masked = p_.masked;
     s.mask_kind = p_.mask_kind, s.mask = scratch<const void*>(p_.at_mask), s.mask_step = p_.mask_stride[3];
     s.top = scratch<float>(p_.at_top);
     std::fill_n(s.top, m * 16, -INFINITY);
@@ -303,7 +314,9 @@ class RowUnit {
   void write(int64_t r) {
     const View& o = call_.out[0];
     float* out = o.as<float>() + batch_ * o.strides[0] + head(r) * o.strides[1] + r % p_.s * o.strides[2];
-    const float factor = sum(r) == 0 ? 0 : 1 / sum(r);
+    const bool nothing = sum(r) == 0 || (p_.zero_nan && std::isnan(sum(r)));
+    const float factor = nothing ? p_.empty : 1 / sum(r);
+    if (nothing) std::fill_n(acc(r), p_.dv, 1.f);
     if (o.strides[3] == 1 || p_.dv == 1) return GE_ON_ISA(scale_row)(acc(r), factor, out, p_.dv);
     for (int64_t j = 0; j < p_.dv; ++j) out[j * o.strides[3]] = acc(r)[j] * factor;
   }

@@ -14,6 +14,7 @@ struct ScoreBlock {
   int64_t ld = 0;
   const int64_t* length = nullptr;  // [rows]: the keys of this block that a row may see
   float softcap = 0;                // > 0: x becomes softcap * tanh(x / softcap)
+  float masked = 0;                 // what a score becomes where a bool mask is false
   MaskKind mask_kind = MaskKind::none;
   const void* const* mask = nullptr;  // [rows]: the mask of the row at the block's first key
   int64_t mask_step = 0;              // elements between keys

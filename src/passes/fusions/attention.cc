@@ -1,9 +1,12 @@
-//   MatMul(q, kt) -> [Mul|Div(scale)] -> [Add(mask)] -> Softmax -> MatMul(., v)   becomes   ge.Attention
-// Grown from the Softmax: upwards through mask and scale to the first product, downwards to the second.
+//   MatMul(q, kt) -> [Mul|Div(scale)] -> [Add(mask) | Where(mask, ., number)] -> Softmax -> MatMul(., v)
+// becomes ge.Attention. Grown from the Softmax: upwards through masks and scale to the first product, downwards
+// through a guard Where(IsNaN(p), 0, p) to the second. A mask that only hides later keys becomes `causal`.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/text.h"
+#include "passes/fusions/banded.h"
 #include "passes/fusions/cube_group.h"
 
 namespace ge::passes {
@@ -12,9 +15,13 @@ namespace {
 using ir::NodeId;
 using ir::ValueId;
 
+constexpr double kHidden = -1e9;   // a score that adds nothing to a row's softmax
+
 struct Attention {
   ValueId q, kt, v, mask, out;
-  double scale = 1;
+  double scale = 1, masked = -std::numeric_limits<double>::infinity();
+  bool mask_hides = false;     // the mask says what is hidden, not what is seen
+  int64_t causal = 0, rows = 1;
   std::vector<NodeId> nodes;   // found so far
 };
 
@@ -47,7 +54,7 @@ class Finder {
   }
 
   bool find() {
-    miss = {"attention", g_.node(softmax_).name, 1, 3, "", "", ""};
+    miss = {"attention", g_.node(softmax_).name, 1, 3, "", "", "", true};
     auto& n = g_.node(softmax_);
     auto& type = g_.value(n.outputs[0]).type;
     if (!type.ranked || type.rank() < 2) return false;
@@ -80,11 +87,11 @@ class Finder {
 
   // Upwards from the Softmax's input.
   bool scores(ValueId v) {
-    for (int step = 0; step < 4; ++step) {
+    for (int step = 0; step < 6; ++step) {
       NodeId id = g_.value(v).producer;
       if (!id) return false;
       auto& n = g_.node(id);
-      bool near = n.op == "MatMul" || n.op == "Add" || n.op == "Mul" || n.op == "Div";
+      bool near = n.op == "MatMul" || n.op == "Add" || n.op == "Mul" || n.op == "Div" || n.op == "Where";
       if (!near) {
         // Only what still looks like attention is worth a word: a product above this node.
         ValueId up = v;
@@ -107,13 +114,15 @@ class Finder {
       auto scalar = scalar_constant(g_, n.inputs[1]);
       auto left = n.op == "Mul" ? scalar_constant(g_, n.inputs[0]) : std::nullopt;
       if (n.op == "Add") {
-        if (found.mask || scalar || left) return fail(id, "a second sum stands before the Softmax");
         bool first = leads_to_product(n.inputs[0]);
         if (!first && !leads_to_product(n.inputs[1])) return false;
-        if (found.scale != 1) return fail(id, "the mask is scaled together with the scores");
-        if (!private_value(v)) return false;
-        found.mask = n.inputs[first ? 1 : 0];
+        if (!private_value(v) || !added(id, n.inputs[first ? 1 : 0])) return false;
         v = n.inputs[first ? 0 : 1];
+      } else if (n.op == "Where") {
+        bool hides = leads_to_product(n.inputs[2]);
+        if (!hides && !leads_to_product(n.inputs[1])) return false;
+        if (!private_value(v) || !selected(id, hides)) return false;
+        v = n.inputs[hides ? 2 : 1];
       } else {
         if (!scalar && !left) return fail(id, format("the factor of {} is not one constant number", n.op));
         if (!private_value(v)) return false;
@@ -125,20 +134,100 @@ class Finder {
     return false;
   }
 
+  // Equal, but for sizes at which the model itself fails: a slice of a constant is min(its size, keys) long.
+  static bool covers(const Dim& mask, const Dim& scores) {
+    if (mask == scores) return true;
+    auto terms = mask.terms();
+    if (mask.known() || terms.size() != 1 || terms[0].coefficient != 1 || terms[0].atoms.size() != 1) return false;
+    auto& atom = *terms[0].atoms[0];
+    return atom.call == DimCall::min && atom.symbol.empty() && (atom.args[0] == scores || atom.args[1] == scores);
+  }
+
+  // Is `seen` (in: seen, out: not) the shape of a causal mask of the scores? Which: 1 or 2, else 0.
+  int64_t causal_kind(const Banded& seen, ValueId mask, bool infinite) const {
+    auto &scores = g_.value(g_.node(softmax_).outputs[0]).type.dims, &m = g_.value(mask).type.dims;
+    if (seen.uniform() || m.size() < 2) return 0;
+    const Dim &queries = scores[scores.size() - 2], &keys = scores.back();
+    if (!covers(m[m.size() - 2], queries) || !covers(m.back(), keys)) return 0;
+    if (seen.offset.is(0)) return 1;
+    // With fewer keys than queries some rows see nothing; a finite number there would count.
+    Dim past = keys - queries;
+    return seen.offset == past && (infinite || past.lower_bound() >= 0) ? 2 : 0;
+  }
+
+  // Add(scores, mask)
+  bool added(NodeId id, ValueId mask) {
+    auto band = banded(g_, mask);
+    if (band && band->in == 0 && band->out * found.scale <= kHidden) {
+      if (int64_t kind = causal_kind(*band, mask, std::isinf(band->out)); kind && !found.causal) {
+        found.causal = kind;
+        return true;
+      }
+    }
+    if (found.mask || (band && band->uniform())) return fail(id, "a second sum stands before the Softmax");
+    if (found.scale != 1) return fail(id, "the mask is scaled together with the scores");
+    found.mask = mask;
+    return true;
+  }
+
+  // Where(mask, scores, number), or with `hides` Where(mask, number, scores)
+  bool selected(NodeId id, bool hides) {
+    auto& n = g_.node(id);
+    ValueId scores = n.inputs[hides ? 2 : 1];
+    auto number = scalar_constant(g_, n.inputs[hides ? 1 : 2]);
+    if (!number) return fail(id, "what stands for hidden scores is not one constant number");
+    if (g_.value(scores).type.dims != g_.value(n.outputs[0]).type.dims) return fail(id, "the mask makes more scores than there are");
+    double masked = *number * found.scale;
+    if (!(masked < std::numeric_limits<double>::infinity())) return fail(id, format("hidden scores become {:g}", masked));
+    auto band = banded(g_, n.inputs[0]);
+    if (band && masked <= kHidden) {
+      Banded seen = hides ? Banded{double(band->in == 0), double(band->out == 0), band->offset} : *band;
+      int64_t kind = seen.in != 0 && seen.out == 0 ? causal_kind(seen, n.inputs[0], std::isinf(masked)) : 0;
+      if (kind && !found.causal) {
+        found.causal = kind;
+        return true;
+      }
+    }
+    if (found.mask) return fail(id, "a second mask stands before the Softmax");
+    found.mask = n.inputs[0];
+    found.mask_hides = hides;
+    found.masked = masked;
+    return true;
+  }
+
   bool leads_to_product(ValueId v) const {
-    for (int step = 0; step < 5; ++step) {
+    for (int step = 0; step < 8; ++step) {
       NodeId id = g_.value(v).producer;
       if (!id) return false;
       auto& n = g_.node(id);
       if (n.op == "MatMul") return true;
-      if (n.op != "Mul" && n.op != "Div" && !is_glue(n.op)) return false;
-      v = scalar_constant(g_, n.inputs[0]) ? n.inputs[1] : n.inputs[0];
+      if (n.op == "Where") v = scalar_constant(g_, n.inputs[1]) ? n.inputs[2] : n.inputs[1];
+      else if (n.op == "Mul" || n.op == "Div" || is_glue(n.op)) v = scalar_constant(g_, n.inputs[0]) ? n.inputs[1] : n.inputs[0];
+      else if (n.op == "Add") return leads_to_product(n.inputs[0]) || leads_to_product(n.inputs[1]);
+      else return false;
     }
     return false;
   }
 
+  // p, or Where(IsNaN(p), 0, p).
+  ValueId guarded(ValueId p) {
+    auto& uses = g_.value(p).uses;
+    if (g_.is_output(p) || uses.size() != 2) return p;
+    for (size_t i = 0; i < 2; ++i) {
+      NodeId is_nan = uses[i].node, where = uses[1 - i].node;
+      auto &n = g_.node(is_nan), &w = g_.node(where);
+      if (n.op != "IsNaN" || w.op != "Where" || w.inputs[0] != n.outputs[0] || w.inputs[2] != p) continue;
+      auto zero = scalar_constant(g_, w.inputs[1]);
+      if (!zero || *zero != 0 || g_.only_reader(n.outputs[0]) != where) continue;
+      found.rows = 2;
+      found.nodes.insert(found.nodes.end(), {is_nan, where});
+      return w.outputs[0];
+    }
+    return p;
+  }
+
   bool product() {
-    ValueId p = g_.node(softmax_).outputs[0];
+    ValueId p = guarded(g_.node(softmax_).outputs[0]);
     if (!private_value(p)) return false;
     NodeId id = g_.only_reader(p);
     auto& n = g_.node(id);
@@ -176,7 +265,7 @@ class Finder {
       if (!(q.dims[i] == kt.dims[i]) || !(q.dims[i] == v.dims[i])) return fail(at, format("q, k and v have leading sizes {}, {}, {}", q.dims[i].text(), kt.dims[i].text(), v.dims[i].text()));
     if (found.mask) {
       auto& mask = g_.value(found.mask).type;
-      if (mask.dtype != DType::f32 || !mask.ranked || mask.rank() > q.rank()) return fail(at, format("the mask is {}", ir::text(mask)));
+      if ((mask.dtype != DType::f32 && mask.dtype != DType::boolean) || !mask.ranked || mask.rank() > q.rank()) return fail(at, format("the mask is {}", ir::text(mask)));
       std::vector<Dim> scores = q.dims;
       scores.back() = kt.dims.back();
       for (size_t i = 0; i < mask.dims.size(); ++i) {
@@ -196,10 +285,14 @@ ir::NodeId replace(ir::Graph& g, const Attention& a, NodeId anchor) {
   m.g = &g;
   m.anchor = anchor;
   for (size_t i = 0; i < a.nodes.size(); ++i) m.nodes[format("n{}", i)] = a.nodes[i];
+  // It stands where the last product stood: all operands are known there.
   std::vector<ValueId> inputs = {a.q, a.kt, a.v};
   if (a.mask) inputs.push_back(a.mask);
-  // It stands where the last product stood: all operands are known there.
-  auto id = g.insert("ge.Attention", std::move(inputs), {g.value(a.out).type}, {{"scale", a.scale}}, a.nodes.back());
+  if (a.mask_hides) inputs[3] = g.node(g.insert("Not", {a.mask}, {g.value(a.mask).type}, {}, a.nodes.back())).outputs[0];
+  ir::Attrs attrs = {{"scale", a.scale}, {"rows", a.rows}};
+  if (a.causal) attrs["causal"] = a.causal;
+  if (std::isfinite(a.masked)) attrs["masked"] = a.masked;
+  auto id = g.insert("ge.Attention", std::move(inputs), {g.value(a.out).type}, std::move(attrs), a.nodes.back());
   take_over(g, m, a.out, id);
   erase_matched(g, m);
   return id;
