@@ -158,7 +158,7 @@ NodeId Graph::insert(std::string op, std::vector<ValueId> ins, std::vector<Type>
   NodeId id = add_node(std::move(op), std::move(ins), std::move(values), std::move(attrs), base);
   if (like) {
     node(id).rank = node(like).rank;
-    node(id).origin = node(like).origin;
+    node(id).origin = node(like).origin.empty() ? std::vector{node(like).name} : node(like).origin;
   }
   return id;
 }

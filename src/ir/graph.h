@@ -121,7 +121,8 @@ class Graph {
   ValueId add_value(std::string name, Type type);    // to become a node's output
   NodeId add_node(std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs, Attrs attrs = {},
                   std::string_view name = "");
-  // A node with fresh outputs of the given types; rank and origin taken from `like`.
+  // A node with fresh outputs of the given types; rank and origin taken from `like` (its name, when it
+  // stands for itself).
   NodeId insert(std::string op, std::vector<ValueId> inputs, std::vector<Type> outputs, Attrs attrs, NodeId like);
   void set_input(NodeId n, int index, ValueId v);    // v may be none
   void add_node_input(NodeId n, ValueId v);

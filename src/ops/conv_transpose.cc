@@ -1,5 +1,8 @@
-// ConvTranspose. Constant weights: each phase of the output (position modulo stride) is a convolution of
-// stride 1 over some of the taps, written into its strided part of the output by cube.conv.
+// ConvTranspose, and ge.ConvTranspose with what follows it: inputs x, w, bias, residual; the attributes of
+// both ConvTranspose and fused_tail.h. Constant weights: each phase of the output (position modulo stride) is a
+// convolution of stride 1 over some of the taps, written into its strided part of the output by cube.conv.
+#include "ops/conv_transpose.h"
+
 #include <numeric>
 
 #include "base/text.h"
@@ -129,9 +132,23 @@ Tensor phase_weights(const Tensor& w, int64_t groups, const std::vector<Phase>& 
   return out;
 }
 
-// One phase: x and y are f32 operands with these views.
-void emit_phase(LowerContext& c, Arg x, Strided x_view, Arg y, Strided y_view, const Arg& bias, const Transposed& t,
-                const std::vector<Phase>& phases) {
+// Of an operand of the output's shape, the elements of one phase.
+Strided elements_of(Strided v, const Transposed& t, const std::vector<Phase>& phases) {
+  for (size_t a = 0; a < phases.size(); ++a) {
+    v.offset = v.offset + Dim(phases[a].at) * v.strides[a + 2];
+    v.dims[a + 2] = ceildiv(v.dims[a + 2] - Dim(phases[a].at), Dim(t.strides[a]));
+    v.strides[a + 2] = v.strides[a + 2] * Dim(t.strides[a]);
+  }
+  return v;
+}
+
+// f32 operands of all phases.
+struct Operands {
+  Arg x, y, bias, residual;
+  Strided x_view, y_view, residual_view;
+};
+
+void emit_phase(LowerContext& c, Operands o, const FusedTail& tail, const Transposed& t, const std::vector<Phase>& phases) {
   int64_t groups = groups_of(c.node);
   Tensor w = phase_weights(*c.constant_of(1), groups, phases);
   std::vector<Dim> kernel, dilations, pads;
@@ -141,13 +158,10 @@ void emit_phase(LowerContext& c, Arg x, Strided x_view, Arg y, Strided y_view, c
     dilations.push_back(p.step);
     pads.push_back(std::max<int64_t>(0, -p.first));
     if (p.first > 0) {  // the first inputs are not read at all
-      Dim skipped = min(Dim(p.first), x_view.dims[a + 2]);
-      x_view.offset = x_view.offset + skipped * x_view.strides[a + 2];
-      x_view.dims[a + 2] = x_view.dims[a + 2] - skipped;
+      Dim skipped = min(Dim(p.first), o.x_view.dims[a + 2]);
+      o.x_view.offset = o.x_view.offset + skipped * o.x_view.strides[a + 2];
+      o.x_view.dims[a + 2] = o.x_view.dims[a + 2] - skipped;
     }
-    y_view.offset = y_view.offset + Dim(p.at) * y_view.strides[a + 2];
-    y_view.dims[a + 2] = ceildiv(y_view.dims[a + 2] - Dim(p.at), Dim(t.strides[a]));
-    y_view.strides[a + 2] = y_view.strides[a + 2] * Dim(t.strides[a]);
   }
   bool depthwise = groups > 1 && w.dims()[1] == 1;
   int64_t m = w.dims()[0], mg = m / groups, k = m ? w.count() / m : 0;
@@ -159,32 +173,27 @@ void emit_phase(LowerContext& c, Arg x, Strided x_view, Arg y, Strided y_view, c
   append(ints, std::vector<int64_t>(phases.size(), 1));
   append(ints, dilations);
   append(ints, pads);
-  ints.push_back(Dim(0));
-  x.view = x_view, y.view = y_view;
-  std::vector<Arg> in{x, c.weight(std::move(packed))};
-  if (bias.kind != Arg::Kind::none) in.push_back(bias);
-  c.call(depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {y}, std::move(ints), {0, 0});
+  ints.push_back(Dim(tail.act));
+  o.x.view = o.x_view, o.y.view = elements_of(o.y_view, t, phases);
+  std::vector<Arg> in{o.x, c.weight(std::move(packed)), o.bias, o.residual};
+  if (o.residual.kind != Arg::Kind::none) in[3].view = elements_of(o.residual_view, t, phases);
+  while (in.back().kind == Arg::Kind::none) in.pop_back();
+  c.call(depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {o.y}, std::move(ints), {tail.p, tail.q}, encode_program(tail));
 }
 
-Status lower(LowerContext& c) {
-  auto &xt = c.type(0), &yt = c.out_type(0);
-  size_t rank = xt.dims.size() - 2;
+Status lower_with(LowerContext& c, const FusedTail& tail) {
+  if (!conv_transpose_by_phases(c.graph, c.node)) return ok();
+  auto& yt = c.out_type(0);
+  size_t rank = yt.dims.size() - 2;
   const Tensor* w = c.constant_of(1);
   GE_TRY(auto t, read(c.graph, c.node));
-  int64_t phases = 1;
-  for (size_t a = 0; a < rank && phases <= 64; ++a) {
-    if (!t.pad_begin[a].known()) return ok();
-    phases *= t.strides[a];
-  }
-  if (!w || w->count() == 0 || !cube_float(xt.dtype) || !cube_float(w->dtype()) || rank > 3 || phases > 64) return ok();
-  Strided x_view, y_view = c.out_view();
-  Arg x = input_as_f32(c, 0, x_view), y = c.out();
+  int64_t phases = std::accumulate(t.strides.begin(), t.strides.end(), int64_t{1}, std::multiplies<>());
+  Operands o;
+  o.x = input_as_f32(c, 0, o.x_view), o.y = c.out(), o.y_view = c.out_view();
   bool cast = yt.dtype != DType::f32;
-  if (cast) y = c.temp(DType::f32, yt.dims), y_view = Strided::dense(yt.dims);
-  FusedTail tail;
-  if (c.has(2)) tail.bias = 2;
-  Arg bias = bias_vector(c, tail, yt.dims[1]);
-  std::vector<int64_t> at(rank);
+  if (cast) o.y = c.temp(DType::f32, yt.dims), o.y_view = Strided::dense(yt.dims);
+  o.bias = bias_vector(c, tail, yt.dims[1]);
+  if (tail.residual >= 0) o.residual = input_as_f32(c, tail.residual, o.residual_view);
   for (int64_t i = 0; i < phases; ++i) {
     std::vector<Phase> p;
     int64_t left = i;
@@ -193,23 +202,60 @@ Status lower(LowerContext& c) {
       p.push_back(phase_of(left % t.strides[a], w->dims()[a + 2], t.strides[a], t.dilations[a], t.pad_begin[a].value()));
       empty |= t.out[a].known() && p[a].at >= t.out[a].value();
     }
-    if (!empty) emit_phase(c, x, x_view, y, y_view, bias, t, p);
+    if (!empty) emit_phase(c, o, tail, t, p);
   }
-  if (cast) emit_copy(c, y, DType::f32, c.out(), yt.dtype);
+  if (cast) emit_copy(c, o.y, DType::f32, c.out(), yt.dtype);
   return ok();
 }
+
+Status lower(LowerContext& c) {
+  FusedTail tail;
+  if (c.has(2)) tail.bias = 2;
+  return lower_with(c, tail);
+}
+
+Status infer_fused(InferContext& c) {
+  GE_TRY(auto tail, read_tail(c.node, 2));
+  if (!tail.extras.empty()) return c.fail("its program takes no further inputs");
+  return infer(c);
+}
+
+Status lower_fused(LowerContext& c) {
+  GE_TRY(auto tail, read_tail(c.node, 2));
+  return lower_with(c, tail);
+}
+
+std::vector<AttrDef> attrs() {
+  return {{"auto_pad", "NOTSET, SAME_UPPER, SAME_LOWER or VALID"},
+          {"dilations", "distance of the taps"},
+          {"group", "groups of channels"},
+          {"kernel_shape", "spatial size of the weights"},
+          {"output_padding", "additional outputs at the end"},
+          {"output_shape", "spatial size of the output"},
+          {"pads", "begins, then ends"},
+          {"strides", "steps of the window"}};
+}
+
+std::vector<AttrDef> fused_attrs() {
+  auto a = attrs();
+  for (auto& t : tail_attrs()) a.push_back(t);
+  return a;
+}
+
+const Register fused(OpDef{.name = "ge.ConvTranspose",
+                           .min_inputs = 2,
+                           .max_inputs = 4,
+                           .attrs = fused_attrs(),
+                           .unit = kernels::Unit::cube,
+                           .doc = "ConvTranspose with bias, residual, activation and a vector program",
+                           .infer = infer_fused,
+                           .lower = lower_fused,
+                           .layout = channels_last_layout});
 
 const Register r(OpDef{.name = "ConvTranspose",
                        .min_inputs = 2,
                        .max_inputs = 3,
-                       .attrs = {{"auto_pad", "NOTSET, SAME_UPPER, SAME_LOWER or VALID"},
-                                 {"dilations", "distance of the taps"},
-                                 {"group", "groups of channels"},
-                                 {"kernel_shape", "spatial size of the weights"},
-                                 {"output_padding", "additional outputs at the end"},
-                                 {"output_shape", "spatial size of the output"},
-                                 {"pads", "begins, then ends"},
-                                 {"strides", "steps of the window"}},
+                       .attrs = attrs(),
                        .unit = kernels::Unit::cube,
                        .doc = "the gradient of a convolution with respect to its input",
                        .infer = infer,
@@ -218,4 +264,22 @@ const Register r(OpDef{.name = "ConvTranspose",
                        .layout = channels_last_layout});
 
 }  // namespace
+
+Verdict conv_transpose_by_phases(const Graph& g, const Node& n) {
+  auto& x = g.value(n.inputs[0]).type;
+  auto& w = g.value(n.inputs[1]);
+  if (!x.ranked || x.rank() < 3 || x.rank() > 5) return no("more than 3 spatial axes");
+  if (!w.constant || w.constant->count() == 0) return no("the weights are not constant");
+  if (!cube_float(x.dtype) || !cube_float(w.type.dtype)) return no(format("the values are {}", name(x.dtype)));
+  auto t = read(g, n);
+  if (!t.ok()) return no(t.error().message);
+  int64_t phases = 1;
+  for (size_t a = 0; a < t->strides.size(); ++a) {
+    if (!t->pad_begin[a].known()) return no("the padding is not known");
+    phases *= t->strides[a];
+    if (phases > 64) return no("the strides are large");
+  }
+  return yes();
+}
+
 }  // namespace ge::ops

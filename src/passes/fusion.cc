@@ -90,6 +90,7 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
   Trace& trace = context.trace;
   std::string anchor = g.node(id).name;
   MatchFailure best;
+  bool large = false;   // a whole pattern of several nodes that a check refused
   for (auto& p : r.patterns) {
     Match m;
     MatchFailure failure;
@@ -104,7 +105,8 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
     }
     if (verdict) verdict = allowed(g, m, r.fusion.name, context.options);
     if (!verdict) {
-      best = {failure.of, failure.of, anchor, verdict.why, verdict.help};
+      best = {static_cast<int>(p.nodes.size()), static_cast<int>(p.nodes.size()), anchor, verdict.why, verdict.help};
+      large = p.nodes.size() >= 5;
       continue;
     }
     GE_TRY(ir::NodeId made, r.fusion.build(g, m));
@@ -112,7 +114,7 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
     trace.drop_near_misses_at(anchor, r.fusion.name);
     return true;
   }
-  if (!best.why.empty()) trace.near_miss({r.fusion.name, anchor, best.matched, best.of, best.blocker, best.why, best.help});
+  if (!best.why.empty()) trace.near_miss({r.fusion.name, anchor, best.matched, best.of, best.blocker, best.why, best.help, large});
   return false;
 }
 
@@ -133,7 +135,7 @@ Result<bool> apply(ir::Graph& g, const Rule& r, PassContext& context) {
 Verdict in_scope(const PassOptions& o, const ir::Graph& g, ir::NodeId id) {
   auto& n = g.node(id);
   if (o.scope.empty() || is_glue(n.op)) return yes();
-  std::string type = n.op == "ge.MatMul" ? "MatMul" : n.op == "ge.Conv" ? "Conv" : n.op;
+  std::string type = n.op == "ge.MatMul" ? "MatMul" : n.op == "ge.Conv" ? "Conv" : n.op == "ge.ConvTranspose" ? "ConvTranspose" : n.op;
   if (o.scope.count(type)) return yes();
   bool by_constant = (n.op == "Mul" || n.op == "Div") && n.inputs.size() == 2 && (g.is_constant(n.inputs[0]) || g.is_constant(n.inputs[1]));
   if (by_constant || n.op.starts_with("ge.")) return yes();

@@ -63,6 +63,7 @@ Status infer(ir::Graph& g);
 Result<bool> fold(ir::Graph& g, PassContext& c);          // constants computed while compiling
 Result<bool> cse(ir::Graph& g, PassContext& c);           // equal nodes merged
 Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
+Result<bool> sink_transposes(ir::Graph& g, PassContext& c);   // below elementwise nodes
 Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes
 Result<bool> fuse(ir::Graph& g, PassContext& c);          // the rules of fusions/

@@ -146,15 +146,16 @@ class Matcher {
     return true;
   }
 
-  // The right node that others read too is always worth a word; a wrong one only when something was
-  // matched before it, or when nothing but glue stands between it and what was expected.
+  // The right node that others read too is always worth a word; a wrong one only when more than half
+  // of the pattern was matched before it, or when nothing but glue stands between it and what was expected.
   enum class Worth { never, when_close, always };
 
   template <class Text>
   bool fail(NodeId blocker, Text why, Worth worth = Worth::when_close) {
     int matched = static_cast<int>(m_.nodes.size());
     if (matched < failure_.matched || (matched == failure_.matched && !failure_.why.empty())) return false;
-    if (worth == Worth::never || (worth == Worth::when_close && matched == 1 && !glue_hides(blocker))) return false;
+    bool early = matched * 2 <= static_cast<int>(p_.nodes.size());
+    if (worth == Worth::never || (worth == Worth::when_close && early && !glue_hides(blocker))) return false;
     failure_.matched = matched;
     failure_.blocker = g_.node(blocker).name;
     failure_.why = why();
@@ -162,12 +163,12 @@ class Matcher {
     return false;
   }
 
-  // Looking through glue, is there an op that the pattern wants?
+  // Is the node glue with an op behind it that the pattern wants?
   bool glue_hides(NodeId id) const {
     for (int depth = 0; depth < 4 && id; ++depth) {
       auto& n = g_.node(id);
       bool wanted = std::any_of(p_.nodes.begin(), p_.nodes.end() - 1, [&](auto& x) { return std::find(x.ops.begin(), x.ops.end(), n.op) != x.ops.end(); });
-      if (wanted) return true;
+      if (wanted) return depth > 0;
       if (!is_glue(n.op) || n.inputs.empty() || !n.inputs[0]) return false;
       id = g_.value(n.inputs[0]).producer;
     }

@@ -14,6 +14,8 @@ std::vector<Pass> pipeline() {
       {"fold", "constants computed while compiling", fold},
       {"dce", "what nobody reads is dropped", dce},
       {"normal_form", "one way to write what means the same", normal_form},
+      {"sink_transposes", "Transposes go below elementwise nodes", sink_transposes},
+      {"normal_form_sunk", "Transposes that met", normal_form},
       {"cse", "equal nodes become one", cse},
       {"fuse", "the fusion rules", fuse},
       {"fold_fused", "constants that fusions made", fold},
@@ -31,7 +33,7 @@ Status run_pipeline(ir::Graph& g, PassContext& context) {
     auto start = std::chrono::steady_clock::now();
     bool any = false;
     // Simplifying passes feed one another; a bound keeps a rule that undoes another from hanging us.
-    int rounds = name == "normal_form" || name == "fold" ? 4 : 1;
+    int rounds = name.starts_with("normal_form") || name == "fold" ? 4 : 1;
     for (int i = 0; i < rounds; ++i) {
       auto changed = pass.run(g, context);
       if (!changed.ok()) return Status(std::move(changed).take_error()).context("pass " + name);

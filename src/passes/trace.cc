@@ -24,15 +24,15 @@ void Trace::off(std::string rule) {
 
 namespace {
 
-// Does the group make up for the near miss? A rule's group does when it took the anchor in. Regions and
-// epilogues take whatever is left over: they make up only for what holds the blocker as well. A group whose
-// own node was the anchor of a later attempt makes up for nothing.
+// Does the group make up for the near miss? A rule's group does when it began at the same anchor, or holds both
+// anchor and blocker. Regions and epilogues take whatever is left over: only what holds both makes up.
 bool makes_up(const Fused& f, const NearMiss& m) {
   auto took = [&](const std::string& name) { return std::find(f.origins.begin(), f.origins.end(), name) != f.origins.end(); };
   if (!took(m.anchor)) return false;
   bool leftovers = f.rule == "vector_region" || f.rule == "cube_epilogue";
   if (leftovers && m.large) return false;
-  return !leftovers || m.blocker.empty() || m.blocker == m.anchor || took(m.blocker);
+  if (!leftovers && f.anchor == m.anchor) return true;
+  return m.blocker.empty() || m.blocker == m.anchor || took(m.blocker);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ bool block(ir::Graph& g, const std::string& kind, NodeId reader, int index) {
   }
   if (kind == "reader") {
     ValueId out = g.add_value("other", type);
-    g.add_node("Neg", {v}, {out}, {}, "blocker");
+    g.add_node(type.dtype == DType::boolean ? "Not" : "Neg", {v}, {out}, {}, "blocker");
     g.add_graph_output(out, "other");
     return true;
   }

@@ -1,6 +1,7 @@
 // 500 seeded random graphs: what the compiler makes of them agrees with their meaning (no passes, reference
 // kernels). Values have several readers, weights are shared, sizes are dynamic, zero or broadcast. Every
 // fusion and every kind of alias has to happen at least 10 times.
+#include <limits>
 #include <map>
 
 #include "base/random.h"
@@ -90,7 +91,7 @@ class Generator {
     static constexpr void (Generator::*kMotifs[])() = {
         &Generator::unary, &Generator::unary, &Generator::binary, &Generator::product, &Generator::product, &Generator::product,
         &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::pool, &Generator::softmax, &Generator::layer_norm,
-        &Generator::gelu, &Generator::attention, &Generator::attention, &Generator::concat, &Generator::slice, &Generator::split,
+        &Generator::gelu, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::concat, &Generator::slice, &Generator::split,
         &Generator::reshape, &Generator::transpose, &Generator::reduce, &Generator::select};
     (this->*kMotifs[static_cast<size_t>(random_.below(std::size(kMotifs)))])();
   }
@@ -151,14 +152,21 @@ class Generator {
     int64_t k = random_.chance(50) ? 3 : 1, stride = random_.chance(75) ? 1 : 2, pad = k == 3 && (h < 3 || w < 3 || random_.chance(70)) ? 1 : 0;
     bool depthwise = random_.chance(25), same = random_.chance(40);
     int64_t m = depthwise || same ? c : random_.pick<int64_t>({4, 8, 16});
-    if (k == 3 && random_.chance(35)) {
+    if (k == 3 && random_.chance(50)) {
       x = op("Pad", {x, ints({0, 0, 1, 0, 0, 0, 0, 1})});
       h += 1, w += 1;
     }
     ir::Attrs attrs = {{"kernel_shape", std::vector<int64_t>{k, k}}, {"strides", std::vector<int64_t>{stride, stride}}, {"pads", std::vector<int64_t>{pad, pad, pad, pad}}, {"group", depthwise ? c : int64_t(1)}};
     std::vector<ValueId> ins = {x, weight({m, depthwise ? 1 : c, k, k}, 0.3)};
     if (random_.chance(60)) ins.push_back(weight({m}));
-    ValueId y = op("Conv", ins, attrs);
+    ValueId y;
+    if (random_.chance(20)) {
+      // Transposed: the weights are [C, M / groups, ...].
+      ins[1] = weight({c, depthwise ? 1 : m, k, k}, 0.3);
+      y = op("ConvTranspose", ins, attrs);
+    } else {
+      y = op("Conv", ins, attrs);
+    }
     if (random_.chance(10)) keep(y);
     if (random_.chance(40)) {
       Tensor var(DType::f32, {m});
@@ -187,8 +195,11 @@ class Generator {
       return;
     }
     ir::Attrs attrs = {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{random_.chance(50) ? 1 : 2, 1}}};
+    bool max = random_.chance(50);
     if (random_.chance(30)) attrs["ceil_mode"] = int64_t(1);
-    keep(op(random_.chance(50) ? "MaxPool" : "AveragePool", {x}, attrs));
+    else if (random_.chance(70))
+      x = op("Pad", {x, ints({0, 0, 1, 0, 0, 0, 0, 1}), number(max ? -std::numeric_limits<float>::infinity() : 0)});
+    keep(op(max ? "MaxPool" : "AveragePool", {x}, attrs));
   }
   void softmax() {
     ValueId x = random_.pick(pool_);
@@ -228,15 +239,71 @@ class Generator {
     }
     keep(random_.chance(50) ? op("Mul", {op("Mul", {x, o}), number(0.5f)}) : op("Mul", {op("Mul", {x, number(0.5f)}), o}));
   }
+  // Activations spelt out.
+  void gated() {
+    ValueId x = random_.pick(pool_);
+    switch (random_.below(5)) {
+      case 0: keep(op("Mul", {x, op("Sigmoid", {op("Mul", {x, number(1.702f)})})})); break;
+      case 1: keep(op("Div", {x, op("Add", {op("Exp", {op("Neg", {x})}), number(1)})})); break;
+      case 2: keep(op("Mul", {x, op("Tanh", {op("Softplus", {x})})})); break;
+      case 3: keep(op("Mul", {op("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}), x})); break;
+      default: {
+        ValueId c = op("Clip", {op("Add", {x, number(3)}), number(0), number(6)});
+        keep(random_.chance(50) ? op("Div", {op("Mul", {x, c}), number(6)}) : op("Mul", {x, op("Mul", {c, number(1.0f / 6)})}));
+      }
+    }
+  }
+  void rotary() {
+    ValueId x = of_rank(random_.chance(80) ? 3 : 4);
+    if (!x) return;
+    size_t last = dims(x).size() - 1;
+    int64_t d = known(x, last), rows = known(x, last - 1);
+    if (d < 2 || d % 2 || rows < 1) return;
+    ValueId axis = ints({static_cast<int64_t>(last)});
+    ValueId lo = op("Slice", {x, ints({0}), ints({d / 2}), axis}), hi = op("Slice", {x, ints({d / 2}), ints({INT64_MAX}), axis});
+    ValueId y;
+    if (random_.chance(50)) {
+      ValueId turned = op("Concat", {op("Neg", {hi}), lo}, {{"axis", static_cast<int64_t>(last)}});
+      y = op("Add", {op("Mul", {x, weight({rows, d})}), op("Mul", {turned, weight({rows, d})})});
+    } else {
+      ValueId c = weight({rows, d / 2}), s = weight({1, d / 2});
+      y = op("Concat", {op("Sub", {op("Mul", {lo, c}), op("Mul", {hi, s})}), op("Add", {op("Mul", {hi, c}), op("Mul", {lo, s})})},
+             {{"axis", int64_t(-1)}});
+    }
+    keep(y);
+  }
+  // A mask of n queries and keys: causal, or any, and what hidden scores become.
+  ValueId masked(ValueId scores, int64_t n) {
+    ValueId low = number(random_.pick<float>({-1e4f, -3e38f}));
+    if (random_.chance(50)) {
+      Tensor ones(DType::boolean, {n, n});
+      std::fill_n(ones.as<uint8_t>(), n * n, uint8_t(1));
+      ValueId seen = op("Trilu", {g_.add_constant(std::move(ones), "ones")}, {{"upper", int64_t(0)}});
+      return random_.chance(50) ? op("Where", {seen, scores, low}) : op("Where", {op("Not", {seen}), low, scores});
+    }
+    Tensor seen(DType::boolean, {n, n});
+    for (int64_t i = 0; i < n * n; ++i) seen.as<uint8_t>()[i] = random_.chance(70);
+    return op("Where", {g_.add_constant(std::move(seen), "seen"), scores, low});
+  }
   void attention() {
     ValueId x = of_rank(3);
     if (!x || known(x, 2) < 1) return;
     int64_t d = known(x, 2);
     double scale = 1.0 / static_cast<double>(d);
-    ValueId q = op("MatMul", {x, weight({d, d}, scale)}), k = op("MatMul", {x, weight({d, d}, scale)}), v = op("MatMul", {x, weight({d, d}, scale)});
-    bool heads = d % 2 == 0 && random_.chance(60);
+    bool heads = d % 2 == 0 && random_.chance(60), shared = heads && known(x, 1) > 0 && random_.chance(40);
+    int64_t width = shared ? d / 2 : d;
+    ValueId q = op("MatMul", {x, weight({d, d}, scale)}), k = op("MatMul", {x, weight({d, width}, scale)}), v = op("MatMul", {x, weight({d, width}, scale)});
     ValueId kt;
-    if (heads) {
+    if (shared) {
+      // Two heads of queries read the one head of keys and values.
+      auto repeat = [&](ValueId a) {
+        ValueId one = op("Unsqueeze", {op("Unsqueeze", {a, ints({1})}), ints({2})});
+        return op("Reshape", {op("Expand", {one, ints({1, 1, 2, 1, 1})}), ints({0, 2, known(x, 1), d / 2})});
+      };
+      q = op("Transpose", {op("Reshape", {q, ints({0, 0, 2, d / 2})})}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+      kt = op("Transpose", {repeat(k)}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+      v = repeat(v);
+    } else if (heads) {
       ValueId shape = ints({0, 0, 2, d / 2});
       auto split = [&](ValueId a, std::vector<int64_t> perm) { return op("Transpose", {op("Reshape", {a, shape})}, {{"perm", perm}}); };
       q = split(q, {0, 2, 1, 3});
@@ -248,8 +315,10 @@ class Generator {
     ValueId s = op("MatMul", {q, kt});
     if (random_.chance(70)) s = random_.chance(50) ? op("Div", {s, number(2)}) : op("Mul", {s, number(0.5f)});
     if (random_.chance(30) && known(x, 1) > 0) s = op("Add", {s, weight({known(x, 1)})});
+    else if (random_.chance(40) && known(x, 1) > 0) s = masked(s, known(x, 1));
     ValueId p = op("Softmax", {s}, {{"axis", int64_t(-1)}});
     if (random_.chance(10)) keep(p);
+    else if (random_.chance(15)) p = op("Where", {op("IsNaN", {p}), number(0), p});
     ValueId y = op("MatMul", {p, v});
     if (heads) y = op("Reshape", {op("Transpose", {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}), ints({0, 0, d})});
     keep(y);

@@ -17,7 +17,8 @@ bool bound(const ir::Graph& g, const ir::Node& n, size_t i, double otherwise, do
 
 Verdict group_takes_activation(const Match& m) {
   CubeGroup group;
-  Verdict v = read_group(*m.g, m.nodes.at("t"), group);
+  Verdict v = takes_tail(*m.g, m.nodes.at("t"));
+  if (v) v = read_group(*m.g, m.nodes.at("t"), group);
   if (!v) return v;
   if (group.has_act() || group.has_program()) return no("an activation already follows");
   if (m.type("y").dtype != DType::f32) return no("the values are not f32");

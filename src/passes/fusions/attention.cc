@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/text.h"
 #include "passes/fusions/banded.h"
@@ -30,6 +31,7 @@ class Finder {
   Finder(const ir::Graph& g, NodeId softmax) : g_(g), softmax_(softmax) {}
   Attention found;
   NearMiss miss;               // of the failure
+  std::vector<NearMiss> outside;   // scales that stay before a fused group
 
   // The guards that options put on the rule.
   bool allowed(const PassOptions& o) {
@@ -242,12 +244,16 @@ class Finder {
   // Some exporters scale q and k before the product: Mul or Div by one number goes into the scale.
   ValueId unscaled(ValueId v) {
     NodeId id = g_.value(v).producer;
-    if (!id || g_.reader_count(v) != 1) return v;
+    if (!id) return v;
     auto& n = g_.node(id);
     if (n.op != "Mul" && n.op != "Div") return v;
     auto right = scalar_constant(g_, n.inputs[1]);
     auto left = n.op == "Mul" ? scalar_constant(g_, n.inputs[0]) : std::nullopt;
     if (!right && !left) return v;
+    if (!private_value(v)) {
+      outside.push_back({"attention", n.name, 1, 2, std::exchange(miss.blocker, ""), "the scale stays before the product: " + std::exchange(miss.why, ""), ""});
+      return v;
+    }
     ValueId x = n.inputs[right ? 0 : 1];
     if (g_.value(x).type.dims != g_.value(v).type.dims) return v;
     found.scale *= n.op == "Div" ? 1 / *right : right ? *right : *left;
@@ -311,6 +317,7 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     std::string anchor = g.node(id).name;
     trace.fused("attention", g, replace(g, finder.found, id), anchor);
     trace.drop_near_misses_at(anchor, "attention");
+    for (auto& m : finder.outside) trace.near_miss(m);
     changed = true;
   }
   return changed;

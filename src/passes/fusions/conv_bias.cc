@@ -1,4 +1,4 @@
-//   Conv(x, w, b) -> Add(c)  becomes  Conv(x, w, b + c)     c constant, one value for each channel
+//   Conv|ConvTranspose(x, w, b) -> Add(c)  becomes  the same with bias b + c     c constant, one value for each channel
 #include "passes/fusions/cube_group.h"
 
 namespace ge::passes {
@@ -10,7 +10,8 @@ Verdict one_value_for_each_channel(const Match& m) {
 }
 Verdict nothing_in_between(const Match& m) {
   CubeGroup group;
-  Verdict v = read_group(*m.g, m.nodes.at("t"), group);
+  Verdict v = takes_tail(*m.g, m.nodes.at("t"));
+  if (v) v = read_group(*m.g, m.nodes.at("t"), group);
   if (!v) return v;
   if (group.has_act() || group.has_program()) return no("an activation already follows the convolution");
   if (group.bias && !m.g->is_constant(group.bias)) return no("the convolution's own bias is computed at run time");
@@ -31,7 +32,7 @@ Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
 const RegisterFusion r(Fusion{.name = "conv_bias",
                               .doc = "a constant added to each channel becomes the convolution's bias",
                               .order = 0,
-                              .patterns = {R"(%t = Conv|ge.Conv(%x, %w, ...)
+                              .patterns = {R"(%t = Conv|ge.Conv|ConvTranspose|ge.ConvTranspose(%x, %w, ...)
                                               %y = Add(%t, %c:const))"},
                               .require = {one_value_for_each_channel, nothing_in_between},
                               .build = build});

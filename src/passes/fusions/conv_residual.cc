@@ -6,7 +6,7 @@ namespace {
 const RegisterFusion r(Fusion{.name = "conv_residual",
                               .doc = "a residual added to a convolution's sums in registers",
                               .order = 1,
-                              .patterns = {R"(%t = Conv|ge.Conv(%x, %w, ...)
+                              .patterns = {R"(%t = Conv|ge.Conv|ConvTranspose|ge.ConvTranspose(%x, %w, ...)
                                               %y = Add(%t, %r))"},
                               .require = {group_takes_residual},
                               .build = build_residual});

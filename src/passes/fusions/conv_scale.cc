@@ -1,4 +1,4 @@
-//   Conv(x, w, b) -> Mul(c)  becomes  Conv(x, w * c, b * c)     c constant, one value for each channel
+//   Conv|ConvTranspose(x, w, b) -> Mul(c)  becomes  Conv(x, w * c, b * c)     c constant, one value for each channel
 #include "passes/fusions/cube_group.h"
 
 namespace ge::passes {
@@ -7,6 +7,7 @@ namespace {
 Verdict scales_channels(const Match& m) {
   auto& out = m.g->value(m.g->node(m.nodes.at("t")).outputs[0]).type;
   if (m.type("w").dtype != DType::f32) return no("the weights are not f32");
+  if (Verdict v = takes_tail(*m.g, m.nodes.at("t")); !v) return v;
   if (!per_channel(*m.g, m.value("c"), out, 1)) return no("the constant factor is not one value for each channel");
   return yes();
 }
@@ -16,11 +17,7 @@ Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
   Verdict v = read_group(g, m.nodes.at("t"), group);
   GE_CHECK(v.holds, v.why);
   auto k = *per_channel(g, m.value("c"), g.value(m.value("t")).type, 1);
-  auto& old_w = *m.constant("w");
-  Tensor w(DType::f32, old_w.dims());
-  int64_t each = k.empty() ? 0 : w.count() / static_cast<int64_t>(k.size());
-  for (int64_t i = 0; i < w.count(); ++i) w.as<float>()[i] = old_w.as<float>()[i] * k[static_cast<size_t>(i / each)];
-  group.w = g.add_constant(std::move(w), g.value(m.value("w")).name + ".scaled");
+  group.w = g.add_constant(scaled_weights(*m.constant("w"), group, {k.begin(), k.end()}), g.value(m.value("w")).name + ".scaled");
   if (m.has("b")) {
     for (size_t i = 0; i < k.size(); ++i) k[i] *= m.constant("b")->as<float>()[i];
     group.bias = g.add_constant(vector_f32(k), "bias");
@@ -31,7 +28,7 @@ Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
 const RegisterFusion r(Fusion{.name = "conv_scale",
                               .doc = "a constant factor of each channel goes into the convolution's weights",
                               .order = 0,
-                              .patterns = {R"(%t = Conv(%x, %w:const, %b?:const)
+                              .patterns = {R"(%t = Conv|ConvTranspose(%x, %w:const, %b?:const)
                                               %y = Mul(%t, %c:const))"},
                               .require = {scales_channels},
                               .build = build});

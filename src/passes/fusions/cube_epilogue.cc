@@ -1,4 +1,4 @@
-//   Conv|MatMul -> elementwise -> elementwise ...   becomes   ge.Conv|ge.MatMul {program}
+//   Conv|ConvTranspose|MatMul -> elementwise -> elementwise ...   becomes   ge.Conv|ge.MatMul {program}
 // A chain of elementwise nodes after a product or convolution runs as a vector program on each finished
 // tile. Other operands of the chain broadcast to the tile. Relu, bias and residual have rules of their own,
 // which run in registers.
@@ -16,7 +16,8 @@ using kernels::vector::Reg;
 
 constexpr size_t kMaxExtras = 6;
 
-bool is_cube(const ir::Node& n) { return n.op == "Conv" || n.op == "ge.Conv" || n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul"; }
+bool is_transposed(const ir::Node& n) { return n.op == "ConvTranspose" || n.op == "ge.ConvTranspose"; }
+bool is_cube(const ir::Node& n) { return n.op == "Conv" || n.op == "ge.Conv" || n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul" || is_transposed(n); }
 
 // The group with node e taken into its program; the verdict says why not.
 Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::string& program) {
@@ -28,7 +29,8 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
   auto& made = g.value(n.outputs[0]).type;
   if (out.dtype != DType::f32 || made.dtype != DType::f32) return no("the values are not f32");
   if (made.dims != out.dims) return no(format("{} makes shape {} from {}", n.op, ir::text(made), ir::text(out)));
-  Verdict v = read_group(g, cube, group);
+  Verdict v = takes_tail(g, cube);
+  if (v) v = read_group(g, cube, group);
   if (!v) return v;
   ProgramBuilder b;
   Reg value = b.load(0);
@@ -59,6 +61,7 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
     group.extras.push_back(in);
     regs.push_back(b.load(static_cast<int>(group.extras.size()), ops::vector_lane(g.value(in).type.dtype)));
   }
+  if (!group.extras.empty() && is_transposed(g.node(cube))) return no("a transposed convolution takes no further operands");
   if (group.extras.size() > kMaxExtras) return no("the chain has too many operands");
   auto result = ops::append_vector(g, n, b, std::move(regs));
   if (!result) return no(format("{} has no vector form for these types", n.op));

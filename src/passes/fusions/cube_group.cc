@@ -1,6 +1,7 @@
 #include "passes/fusions/cube_group.h"
 
 #include "base/text.h"
+#include "ops/conv_transpose.h"
 
 namespace ge::passes {
 
@@ -18,7 +19,7 @@ Verdict read_group(const ir::Graph& g, ir::NodeId id, CubeGroup& group) {
   group.x = in(0);
   group.w = in(1);
   group.bias = in(2);
-  group.conv = n.op == "Conv" || n.op == "ge.Conv";
+  group.op = n.op.ends_with("ConvTranspose") ? "ge.ConvTranspose" : n.op.ends_with("Conv") ? "ge.Conv" : "ge.MatMul";
   if (n.op == "Gemm") {
     if (ir::attr_float(n, "beta", 1) != 1) return no("Gemm's beta is not 1");
     if (ir::attr_int(n, "transA", 0)) group.attrs["transpose_a"] = int64_t(1);
@@ -38,10 +39,31 @@ ir::NodeId write_group(ir::Graph& g, const Match& m, const CubeGroup& group, Val
   std::vector<ValueId> inputs = {group.x, group.w, group.bias, group.residual};
   inputs.insert(inputs.end(), group.extras.begin(), group.extras.end());
   while (inputs.size() > 2 && !inputs.back()) inputs.pop_back();
-  auto id = g.insert(group.conv ? "ge.Conv" : "ge.MatMul", std::move(inputs), {g.value(replaced).type}, group.attrs, m.anchor);
+  auto id = g.insert(group.op, std::move(inputs), {g.value(replaced).type}, group.attrs, m.anchor);
   take_over(g, m, replaced, id);
   erase_matched(g, m);
   return id;
+}
+
+Verdict takes_tail(const ir::Graph& g, ir::NodeId id) {
+  auto& n = g.node(id);
+  return n.op.ends_with("ConvTranspose") ? ops::conv_transpose_by_phases(g, n) : yes();
+}
+
+Tensor scaled_weights(const Tensor& old, const CubeGroup& group, const std::vector<double>& factor) {
+  Tensor w(DType::f32, old.dims());
+  bool transposed = group.op == "ge.ConvTranspose";   // [C, M / groups, ...], not [M, C / groups, ...]
+  auto& d = old.dims();
+  int64_t taps = 1;
+  for (size_t i = 2; i < d.size(); ++i) taps *= d[i];
+  int64_t groups = 1;
+  if (auto it = group.attrs.find("group"); it != group.attrs.end()) groups = std::get<int64_t>(it->second);
+  for (int64_t i = 0; i < w.count(); ++i) {
+    int64_t first = i / taps / d[1], second = i / taps % d[1];
+    int64_t channel = transposed ? first / (d[0] / groups) * d[1] + second : first;
+    w.as<float>()[i] = static_cast<float>(old.as<float>()[i] * factor[static_cast<size_t>(channel)]);
+  }
+  return w;
 }
 
 std::optional<std::vector<float>> per_channel(const ir::Graph& g, ValueId v, const ir::Type& out, int axis) {

@@ -22,7 +22,7 @@ struct Sibling {
 
 // Attributes that all siblings must share: everything but none are left.
 bool plain(const CubeGroup& g) {
-  return !g.conv && !g.residual && !g.has_act() && !g.has_program() && !g.attrs.count("transpose_a") && !g.attrs.count("transpose_b") && !g.attrs.count("alpha");
+  return !g.residual && !g.has_act() && !g.has_program() && !g.attrs.count("transpose_a") && !g.attrs.count("transpose_b") && !g.attrs.count("alpha");
 }
 
 std::vector<Sibling> siblings(const ir::Graph& g, ValueId x) {

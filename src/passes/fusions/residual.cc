@@ -6,7 +6,8 @@ namespace ge::passes {
 
 Verdict group_takes_residual(const Match& m) {
   CubeGroup group;
-  Verdict v = read_group(*m.g, m.nodes.at("t"), group);
+  Verdict v = takes_tail(*m.g, m.nodes.at("t"));
+  if (v) v = read_group(*m.g, m.nodes.at("t"), group);
   if (!v) return v;
   if (group.residual) return no("another tensor is already added");
   if (group.has_act() || group.has_program()) return no("an activation stands before the sum");

@@ -53,9 +53,20 @@ class Finder {
   Match match;
   NearMiss miss;
 
+  // Sees through nodes that only move data, to name the one that stands in the way.
+  bool almost() {
+    through_ = true;
+    match.nodes.clear();
+    auto& n = g_.node(anchor_);
+    miss = {"rotary", n.name, 3, 4, "", "", "", true};
+    if (n.inputs.size() == 2 && n.op == "Add") whole();
+    if (n.inputs.size() == 2 && n.op == "Concat") halves();
+    return x && between_ && !fail(between_, format("{} stands between the halves and the sum", g_.node(between_).op), format("move {} out of the way", g_.node(between_).op));
+  }
+
   bool find(const PassOptions& o) {
     auto& n = g_.node(anchor_);
-    miss = {"rotary", n.name, 2, 4, "", "", ""};
+    miss = {"rotary", n.name, 2, 4, "", "", "", true};
     match.g = &g_;
     match.anchor = anchor_;
     match.nodes = {{"y", anchor_}};
@@ -74,12 +85,34 @@ class Finder {
     miss.help = std::move(help);
     return false;
   }
-  const ir::Node* made_by(ValueId v, const char* op) const {
-    NodeId id = g_.value(v).producer;
+  const ir::Node* made_by(ValueId v, const char* op) {
+    NodeId id = g_.value(seen_through(v, [&](const ir::Node& n) { return n.op == op; })).producer;
     return id && g_.node(id).op == op ? &g_.node(id) : nullptr;
+  }
+  std::optional<Half> half_of(ValueId v) {
+    return half(g_, seen_through(v, [&](const ir::Node& n) { return n.op == "Slice" || n.op == "Split"; }));
+  }
+  // v, or with through_ what glue moves to v if a node that is wanted made it.
+  template <class Wanted>
+  ValueId seen_through(ValueId v, Wanted wanted) {
+    NodeId first = g_.value(v).producer;
+    if (!through_ || !first || wanted(g_.node(first))) return v;
+    ValueId at = v;
+    for (int depth = 0; depth < 4; ++depth) {
+      NodeId id = g_.value(at).producer;
+      if (!id) return v;
+      if (wanted(g_.node(id))) {
+        between_ = first;
+        return at;
+      }
+      if (!is_glue(g_.node(id).op)) return v;
+      at = g_.node(id).inputs[0];
+    }
+    return v;
   }
   // The node joins the group; its value must have no other reader.
   bool take(ValueId v) {
+    if (through_) return true;
     match.nodes[format("n{}", match.nodes.size())] = g_.value(v).producer;
     if (g_.only_reader(v)) return true;
     NodeId other = g_.value(v).producer;
@@ -103,7 +136,7 @@ class Finder {
         auto* turned = made_by(right->inputs[k], "Concat");
         if (!turned || turned->inputs.size() != 2) continue;
         auto* negated = made_by(turned->inputs[0], "Neg");
-        auto hi = negated ? half(g_, negated->inputs[0]) : std::nullopt, lo = half(g_, turned->inputs[1]);
+        auto hi = negated ? half_of(negated->inputs[0]) : std::nullopt, lo = half_of(turned->inputs[1]);
         if (!hi || !lo || hi->of != lo->of || hi->which != 1 || lo->which != 0 || !last_axis(*turned)) continue;
         for (size_t j : {0, 1})
           if (left->inputs[j] == hi->of) x = hi->of, cos = left->inputs[1 - j], sin = right->inputs[1 - k];
@@ -137,11 +170,11 @@ class Finder {
     Half half;
     ValueId table;
   };
-  std::optional<Turn> turn(ValueId v) const {
+  std::optional<Turn> turn(ValueId v) {
     auto* n = made_by(v, "Mul");
     if (!n) return std::nullopt;
     for (size_t i : {0, 1})
-      if (auto h = half(g_, n->inputs[i])) return Turn{*h, n->inputs[1 - i]};
+      if (auto h = half_of(n->inputs[i])) return Turn{*h, n->inputs[1 - i]};
     return std::nullopt;
   }
 
@@ -171,6 +204,8 @@ class Finder {
 
   const ir::Graph& g_;
   NodeId anchor_;
+  bool through_ = false;
+  NodeId between_;
 };
 
 Result<bool> search(ir::Graph& g, PassContext& c) {
@@ -179,7 +214,7 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     if (g.node(id).dead || (g.node(id).op != "Add" && g.node(id).op != "Concat")) continue;
     Finder f(g, id);
     if (!f.find(c.options)) {
-      if (!f.miss.why.empty()) c.trace.near_miss(f.miss);
+      if (!f.miss.why.empty() || f.almost()) c.trace.near_miss(f.miss);
       continue;
     }
     std::string anchor = g.node(id).name;
