@@ -36,6 +36,7 @@ const std::vector<AtcOption>& atc_options() {
       {"enable_mem_reuse", compiler, "0: as disable_reuse_memory=1"},
       {"mem_allocator_strategy", compiler, "0 none, 1 greedy, 2 search (default)"},
       {"mem_workspace_size", compiler, "limit of the arena in bytes; 0: none"},
+      {"memory_optimization_policy", compiler, "weights that grow for speed: MemoryPriority none, BalanceMode at most 25 % of all (default), Speed without limit"},
       {"graph_name", compiler, "the model's name in the file"},
       {"op_backend", compiler, "recorded; there is one backend"},
       {"graph_options", compiler, "a file with a block ge graph_options { key: value }"},

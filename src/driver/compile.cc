@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -85,6 +86,7 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   p.disabled_at = off.places;
   p.scope = o.scope;
   p.attention = {o.head_num, o.attention_scale};
+  p.winograd_budget = o.memory_policy == "MemoryPriority" ? 0 : o.memory_policy == "Speed" ? std::numeric_limits<double>::infinity() : 0.25;
   int dumped = 0;
   if (!o.debug_dir.empty())
     p.dump = [&](const ir::Graph& g, const std::string& pass) {
@@ -137,7 +139,7 @@ Result<std::vector<RuleVerdict>> check_rules(const ir::Graph& graph, const Compi
 
 // Everything in the options that the result depends on, as text.
 std::string options_text(const Options& o) {
-  std::string t = format("{} {} {} {} {} {} {} {} {}", o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
+  std::string t = format("{} {} {} {} {} {} {} {} {} {}", o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
   t += " name " + o.name + " backend " + o.op_backend;
   for (auto& [k, v] : o.input_shape) t += " shape " + k + ":" + join(v, ",");
   for (auto& d : o.disabled) t += " off " + d;

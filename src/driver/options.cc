@@ -91,6 +91,7 @@ const Entry kOptions[] = {
     {"disable_fusion", set_disabled},
     {"mem_allocator_strategy", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.allocator_strategy, n, v, 0, 2); }},
     {"mem_workspace_size", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.workspace_limit, n, v, 0, INT64_MAX); }},
+    {"memory_optimization_policy", [](Options& o, const std::string& n, const std::string& v) { return set_choice(o.memory_policy, n, v, {"MemoryPriority", "BalanceMode", "Speed"}); }},
     {"graph_name", [](Options& o, const std::string&, const std::string& v) -> Status {
        o.name = v;
        return ok();

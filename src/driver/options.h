@@ -29,6 +29,7 @@ struct Options {
   int allocator_strategy = 2;            // 0 none, 1 greedy, 2 search
   int64_t plan_steps = 20'000'000;       // the planner's budget: some 0.2 s
   int64_t workspace_limit = 0;           // bytes; 0: none. An arena above it is an error
+  std::string memory_policy = "BalanceMode";  // weights that grow to be faster: MemoryPriority none, BalanceMode at most 25 % of all weights, Speed any
   std::string name;                      // of the model in the file
   std::string command;                   // recorded in the file, without paths
   std::vector<std::string> out_nodes;    // "node:0" or names of values: where the model is cut

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "kernels/cube/conv_pack.h"
+#include "kernels/cube/winograd.h"
 
 namespace ge::ops {
 
@@ -68,6 +69,25 @@ Tensor pack_conv(const Tensor& w, int64_t groups) {
   return out;
 }
 
+Tensor pack_winograd(const Tensor& w, int tile) {
+  Tensor f = constant_f32(w);
+  Tensor out(DType::f32, {kernels::cube::packed_winograd_floats(f.view(), tile)});
+  kernels::cube::pack_winograd_weights(f.view(), tile, out.as<float>());
+  return out;
+}
+
+// The transformed weights, made in each run from those of a direct sum.
+Arg filters_of_run(LowerContext& c, const Tensor& w, int tile) {
+  Tensor direct = pack_conv(w, 1);
+  auto& d = w.dims();
+  int64_t taps = 1, edge = tile + 2;
+  for (size_t a = 2; a < d.size(); ++a) taps *= d[a];
+  int64_t panels = (d[0] + 15) / 16;
+  Arg out = c.temp(DType::f32, {Dim(taps == 9 ? edge * edge : edge), Dim(panels), Dim(d[1]), Dim(16)});
+  c.call("cube.winograd_filters", {c.weight(direct.reshaped({panels, taps, d[1], 16}))}, {out}, {Dim(tile), Dim(taps == 9 ? 2 : 1)});
+  return out;
+}
+
 Tensor pack_depthwise(const Tensor& w) {
   Tensor f = constant_f32(w);
   int64_t m = w.dims()[0], taps = m ? w.count() / m : 0;
@@ -123,7 +143,10 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
 
   Strided x_view;
   std::vector<Arg> in{input_as_f32(c, 0, x_view)};
-  if (depthwise) in.push_back(c.weight(pack_depthwise(*weights)));
+  int tile = weights && x.dtype == DType::f32 ? static_cast<int>(ir::attr_int(c.node, "winograd", 0)) : 0;
+  if (tile && ir::attr_int(c.node, "winograd_stored", 0)) in.push_back(c.weight(pack_winograd(*weights, tile)));
+  else if (tile) in.push_back(filters_of_run(c, *weights, tile));
+  else if (depthwise) in.push_back(c.weight(pack_depthwise(*weights)));
   else if (weights) in.push_back(c.weight(pack_conv(*weights, groups)));
   else in.push_back(pack_computed(c, groups));
   in.push_back(bias_vector(c, tail, w.dims[0]));
@@ -140,8 +163,8 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   ints.push_back(Dim(tail.act));
   bool cast = y.dtype != DType::f32;
   Arg out = cast ? channels_last_temp(c, DType::f32, y.dims) : c.out();
-  c.call(depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints), {tail.p, tail.q},
-         encode_program(tail));
+  c.call(tile ? "cube.winograd" : depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints),
+         {tail.p, tail.q}, encode_program(tail));
   if (cast) emit_copy(c, out, DType::f32, c.out(), y.dtype);
   return ok();
 }

@@ -25,6 +25,8 @@ Status lower(LowerContext& c) {
 std::vector<AttrDef> attrs() {
   auto a = tail_attrs();
   for (auto* name : {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}) a.push_back({name, "as of Conv"});
+  a.push_back({"winograd", "2 or 4: by minimal filtering with such tiles; absent or 0: a direct sum"});
+  a.push_back({"winograd_stored", "1: the file holds the transformed weights; 0: each run makes them"});
   return a;
 }
 

@@ -30,6 +30,7 @@ struct PassOptions {
   bool verify = false;                   // check the graph after every pass
   std::string stop_after;                // name of a pass, or empty
   std::function<void(const ir::Graph&, const std::string& pass)> dump;  // called after passes that changed something
+  double winograd_budget = 0.25;         // transformed weights may add so much of the model's weight bytes
   int64_t fold_limit = int64_t(1) << 20; // folding may add at most so many bytes beyond what it removes
 };
 
@@ -65,6 +66,7 @@ Result<bool> cse(ir::Graph& g, PassContext& c);           // equal nodes merged
 Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
 Result<bool> sink_transposes(ir::Graph& g, PassContext& c);   // below elementwise nodes
 Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
+Result<bool> winograd(ir::Graph& g, PassContext& c);      // convolutions by minimal filtering
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes
 Result<bool> fuse(ir::Graph& g, PassContext& c);          // the rules of fusions/
 Result<bool> vector_regions(ir::Graph& g, PassContext& c);

@@ -19,6 +19,7 @@ std::vector<Pass> pipeline() {
       {"cse", "equal nodes become one", cse},
       {"fuse", "the fusion rules", fuse},
       {"fold_fused", "constants that fusions made", fold},
+      {"winograd", "convolutions by minimal filtering", winograd},
       {"layout", "physical order of axes", layout},
       {"vector_regions", "elementwise and row nodes become vector programs", vector_regions},
       {"dce_last", "what the rewrites left over", dce},

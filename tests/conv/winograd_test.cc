@@ -131,6 +131,42 @@ TEST(Winograd, Accuracy) {
   }
 }
 
+// Weights transformed by the kernel and while compiling are the same but for rounding.
+TEST(Winograd, FiltersOfTheRun) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(37);
+    for (int round = 0; round < 20; ++round) {
+      ConvCase p;
+      p.rank = round % 2 ? 2 : 1;
+      p.c = pick(rng, {1, 3, 16, 20}), p.m = pick(rng, {1, 16, 40}), p.in[2] = 8, p.k[2] = 3;
+      if (p.rank == 2) p.in[1] = 8, p.k[1] = 3;
+      ASSERT_TRUE(p.size_output());
+      const int tile = round % 4 < 2 ? 4 : 2;
+      WinogradOperands o(p, tile, rng);
+      const int64_t panels = (p.m + 15) / 16, taps = p.rank == 2 ? 9 : 3, edge = tile + 2;
+      Floats packed = floats({panels, taps, p.c, 16}), made = floats({p.rank == 2 ? edge * edge : edge, panels, p.c, 16});
+      std::copy_n(o.packed.view().as<float>(), packed.view().count(), packed.view().as<float>());
+      run_kernel("cube.winograd_filters", Task{{packed.view()}, {made.view()}, {tile, p.rank}, {}, {}}, rng);
+      if (HasFatalFailure()) return;
+      std::vector<float> got = made.values(), want = o.u.values();
+      for (size_t k = 0; k < want.size(); ++k) ASSERT_NEAR(got[k], want[k], 2e-6) << k;
+    }
+  }
+}
+
+TEST(Winograd, PrepareIsTotal) {
+  std::mt19937 rng(41);
+  ConvCase p;
+  p.c = 6, p.m = 20, p.in[1] = p.in[2] = 9, p.k[1] = p.k[2] = 3, p.begin[1] = 1, p.act = 2;
+  ASSERT_TRUE(p.size_output());
+  WinogradOperands o(p, 4, rng);
+  expect_total("cube.winograd", o.winograd_task(p));
+  Floats packed = floats({2, 9, 6, 16}), made = floats({36, 2, 6, 16});
+  packed.fill(rng);
+  expect_total("cube.winograd_filters", Task{{packed.view()}, {made.view()}, {4, 2}, {}, {}});
+}
+
 TEST(Winograd, RefusesWhatItCannotDo) {
   std::mt19937 rng(31);
   ConvCase p;

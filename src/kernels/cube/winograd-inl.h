@@ -21,6 +21,57 @@ GE_INLINE void transform_input(const V::F (&d)[4], V::F (&t)[4]) {
   t[3] = V::sub(d[1], d[3]);
 }
 
+// One axis: G g.
+GE_INLINE void transform_filter(const V::F (&g)[3], V::F (&u)[6]) {
+  const V::F root = V::set1(1.41421356237f), half_root = V::set1(0.70710678119f);
+  u[0] = g[0];
+  const V::F even = V::fma(V::set1(0.5f), g[2], g[0]), odd = V::mul(half_root, g[1]);
+  u[1] = V::mul(V::set1(-1 / 1.5f), V::add(even, odd));
+  u[2] = V::mul(V::set1(-1 / 1.5f), V::sub(even, odd));
+  const V::F wide_even = V::fma(V::set1(2.f), g[2], g[0]), wide_odd = V::mul(root, g[1]);
+  u[3] = V::mul(V::set1(1 / 6.f), V::add(wide_even, wide_odd));
+  u[4] = V::mul(V::set1(1 / 6.f), V::sub(wide_even, wide_odd));
+  u[5] = g[2];
+}
+GE_INLINE void transform_filter(const V::F (&g)[3], V::F (&u)[4]) {
+  const V::F half = V::set1(0.5f), sum = V::mul(half, V::add(g[0], g[2])), middle = V::mul(half, g[1]);
+  u[0] = g[0];
+  u[1] = V::add(sum, middle);
+  u[2] = V::sub(sum, middle);
+  u[3] = g[2];
+}
+
+// One panel of packed weights, [taps][C][16], to [frequency][C][16] whose frequencies lie `frequency` floats apart.
+template <int T, bool kTwoAxes>
+static void transform_panel(const float* w, int64_t channels, float* u, int64_t frequency) {
+  constexpr int A = T + 2, kRows = kTwoAxes ? A : 1, kTaps = kTwoAxes ? 3 : 1;
+  for (int64_t i = 0; i < channels * 16; i += V::kLanes) {
+    V::F part[kTaps][A];
+    GE_UNROLL
+    for (int r = 0; r < kTaps; ++r) {
+      const V::F g[3] = {V::load(w + (r * 3 + 0) * channels * 16 + i), V::load(w + (r * 3 + 1) * channels * 16 + i),
+                         V::load(w + (r * 3 + 2) * channels * 16 + i)};
+      transform_filter(g, part[r]);
+    }
+    for (int q = 0; q < A; ++q) {
+      if constexpr (kTwoAxes) {
+        const V::F g[3] = {part[0][q], part[1][q], part[2][q]};
+        V::F out[A];
+        transform_filter(g, out);
+        GE_UNROLL
+        for (int r = 0; r < kRows; ++r) V::store(u + (r * A + q) * frequency + i, out[r]);
+      } else {
+        V::store(u + q * frequency + i, part[0][q]);
+      }
+    }
+  }
+}
+
+static void winograd_filters(int tile, bool two_axes, const float* w, int64_t channels, float* u, int64_t frequency) {
+  if (tile == 4) two_axes ? transform_panel<4, true>(w, channels, u, frequency) : transform_panel<4, false>(w, channels, u, frequency);
+  else two_axes ? transform_panel<2, true>(w, channels, u, frequency) : transform_panel<2, false>(w, channels, u, frequency);
+}
+
 // One axis: A^T m.
 GE_INLINE void transform_output(const V::F (&m)[6], V::F (&y)[4]) {
   const V::F root = V::set1(1.41421356237f), half_root = V::set1(0.70710678119f);

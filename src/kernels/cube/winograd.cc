@@ -245,6 +245,35 @@ void filter(int tile, const double (&g)[3], double* out) {
 
 bool has_two_axes(const View& w) { return w.rank >= 4 && w.dims[w.rank - 2] == 3; }
 
+// Kernel "cube.winograd_filters": weights as cube.conv has them for one group, panels [ceil(M / 16)][taps][C][16]
+// f32, to those of cube.winograd, [frequencies][ceil(M / 16)][C][16], dense. ints [tile, axes (1 or 2)].
+Result<Work> prepare_filters(const Call& call) {
+  if (call.in.size() != 1 || call.out.size() != 1 || call.ints.size() != 2) return error(code::kBadOp, "cube.winograd_filters: takes 1 input, 1 output and 2 integers");
+  const int64_t tile = call.ints[0], axes = call.ints[1];
+  if ((tile != 2 && tile != 4) || (axes != 1 && axes != 2)) return error(code::kBadOp, "cube.winograd_filters: no such tile");
+  const View &w = call.in[0], &u = call.out[0];
+  if (w.rank != 4 || w.dtype != DType::f32 || !w.dims || !w.strides || !w.dense() || w.dims[1] != (axes == 2 ? 9 : 3) || w.dims[3] != kPanel)
+    return error(code::kBadOp, "cube.winograd_filters: the weights must be dense panels");
+  if (!product_within({w.dims[0], w.dims[2], 36 * kPanel}, int64_t{1} << 40)) return error(code::kTooLarge, "cube.winograd_filters: too many channels");
+  const int64_t edge = tile + 2;
+  GE_RETURN_IF_ERROR(check_packed(u, {axes == 2 ? edge * edge : edge, w.dims[0], w.dims[2], kPanel}, "cube.winograd_filters"));
+  Work work;
+  work.chunks = w.count() == 0 ? 0 : std::min(w.dims[0], chunk_count(w.dims[0], static_cast<double>(w.dims[2]) * 80));
+  return work;
+}
+
+Status run_filters(const Call& call, int64_t chunk) {
+  const View& w = call.in[0];
+  const int64_t panel_count = w.dims[0], channels = w.dims[2], taps = w.dims[1];
+  const int64_t chunks = std::min(panel_count, chunk_count(panel_count, static_cast<double>(channels) * 80));
+  Range r = piece(panel_count, chunk, chunks);
+  for (int64_t p = r.begin; p < r.end; ++p)
+    GE_ON_ISA(winograd_filters)(static_cast<int>(call.ints[0]), call.ints[1] == 2, w.as<float>() + p * taps * channels * kPanel, channels,
+                                call.out[0].as<float>() + p * channels * kPanel, panel_count * channels * kPanel);
+  return ok();
+}
+
+const Register kFilters(Kernel{.name = "cube.winograd_filters", .unit = Unit::vector, .prepare = prepare_filters, .run = run_filters});
 const Register kWinograd(Kernel{.name = kName, .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3});
 
 }  // namespace
