@@ -19,6 +19,7 @@ constexpr double kLeastGain = 0.08;   // of the direct kernel's time: less is wi
 
 struct Conv {
   double c = 0, m = 0, height = 1, width = 1, images = 1;
+  double phases_h = 1, phases_w = 1;   // a dilation makes so many images of one
   bool two_axes = false;
 };
 
@@ -30,9 +31,8 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n) {
   auto* w = g.value(n.inputs[1]).constant.get();
   if (!w || w->dtype() != DType::f32 || w->count() == 0 || !x.ranked || x.dtype != DType::f32 || y.dtype != DType::f32) return std::nullopt;
   if (x.rank() < 3 || x.rank() > 5 || ir::attr_int(n, "group", 1) != 1) return std::nullopt;
-  for (auto* name : {"strides", "dilations"})
-    for (int64_t v : ir::attr_ints(n, name))
-      if (v != 1) return std::nullopt;
+  for (int64_t v : ir::attr_ints(n, "strides"))
+    if (v != 1) return std::nullopt;
   auto& k = w->dims();
   size_t rank = k.size();
   if (k[rank - 1] != 3 || (rank >= 4 && k[rank - 2] != 3 && k[rank - 2] != 1) || (rank == 5 && k[2] != 1)) return std::nullopt;
@@ -43,6 +43,9 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n) {
   c.width = size(y.dims.back());
   c.two_axes = rank >= 4 && k[rank - 2] == 3;
   if (rank >= 4) c.height = size(y.dims[rank - 2]);
+  auto dilations = ir::attr_ints(n, "dilations");
+  if (!dilations.empty()) c.phases_w = std::min(c.width, static_cast<double>(dilations.back()));
+  if (dilations.size() > 1 && c.two_axes) c.phases_h = std::min(c.height, static_cast<double>(dilations[dilations.size() - 2]));
   return c;
 }
 
@@ -57,7 +60,8 @@ double direct_cycles(const Conv& c) {
 
 double winograd_cycles(const Conv& c, int tile) {
   double edge = tile + 2, rows = c.two_axes ? edge : 1;
-  double tiles = c.images * std::ceil(c.width / tile) * (c.two_axes ? std::ceil(c.height / tile) : c.height);
+  double tiles = c.images * std::ceil(c.width / c.phases_w / tile) * c.phases_w *
+                 (c.two_axes ? std::ceil(c.height / c.phases_h / tile) * c.phases_h : c.height);
   double blocks = std::ceil(tiles / 30), each = tiles / blocks;
   double products = std::ceil(each / 6) * 6 * blocks * edge * rows * c.c * c.m / 32 / (efficiency(std::min(c.m, 64.0)) * 0.9);
   double weights = blocks * edge * rows * c.c * c.m * 4 / 12;   // a core reads some 12 bytes a cycle from L3

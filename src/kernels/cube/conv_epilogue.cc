@@ -106,17 +106,17 @@ Epilogue register_epilogue(const Call& call, const ConvShape& s) {
 
 void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc,
                  int64_t pixel, int64_t rows, int64_t channel, int64_t columns,
-                 std::byte* scratch) {
+                 std::byte* scratch, int64_t step) {
   vector::TileOperand operands[kMaxExtra + 2];
   while (rows > 0) {
-    int64_t now = std::min(rows, t.even - pixel % t.even);
+    int64_t now = step > 1 ? rows : std::min(rows, t.even - pixel % t.even);
     Pixel at = pixel_at(s, pixel);
     operands[0] = {reinterpret_cast<std::byte*>(c), ldc * 4, 1};
     for (size_t i = 0; i < t.extras; ++i) {
       const View& v = call.in[4 + i];
       const RowStrides& r = t.extra[i];
       int64_t size = size_of(v.dtype);
-      operands[1 + i] = {v.data + (pixel_offset(r, at) + channel * r.c) * size, r.s[2] * size, r.c};
+      operands[1 + i] = {v.data + (pixel_offset(r, at) + channel * r.c) * size, r.s[2] * step * size, r.c};
     }
     operands[1 + t.extras] = operands[0];
     vector::run_tile(*t.program, operands, now, columns, scratch);

@@ -37,9 +37,11 @@ int64_t tail_scratch(const ConvTail& t, int64_t columns);
 Epilogue register_epilogue(const Call& call, const ConvShape& s);
 
 // Runs the program on rows of y: pixels [pixel, pixel + rows) counted over (n, d, h, w), channels
-// [channel, channel + columns), c at their first element.
+// [channel, channel + columns), c at their first element. With a step, every step-th pixel of one row of
+// the output.
 void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc,
-                 int64_t pixel, int64_t rows, int64_t channel, int64_t columns, std::byte* scratch);
+                 int64_t pixel, int64_t rows, int64_t channel, int64_t columns, std::byte* scratch,
+                 int64_t step = 1);
 
 struct Pixel {
   int64_t n, d, h, w;

@@ -1,5 +1,5 @@
 // Kernel "cube.winograd": operands, parameters and epilogue as of cube.conv, for windows 3x3 (1x3 with one
-// spatial axis or a height of 1), stride 1, dilation 1, one group; weights by pack_winograd_weights, whose size
+// spatial axis or a height of 1), stride 1, one group; weights by pack_winograd_weights, whose size
 // tells the tile. in_place: the residual.
 //
 // A chunk takes a block of tiles: their patches are transformed to [frequency][tile][C], then for 64 output
@@ -38,7 +38,8 @@ struct Plan {
   bool two_axes = true;
   bool copy_input = false, scatter = false, gather_residual = false;
   int64_t rows = 1, frequencies = 0, panels = 0;
-  int64_t tiles_h = 0, tiles_w = 0, tiles = 0;   // of a plane, and in all
+  int64_t phases_h = 1, phases_w = 1;            // images that a dilation makes of one
+  int64_t tiles_h = 0, tiles_w = 0, tiles = 0;   // of a plane, phase after phase, and in all
   int64_t blocks = 1, pieces = 1, most = 0;      // most: tiles of a block
   int64_t at_products = 0, at_patch = 0, at_out = 0, at_program = 0, scratch = 0;
 };
@@ -61,7 +62,7 @@ Status size_scratch(Plan& p) {
   place(p.frequencies * p.most * c * 4);
   p.at_products = place(p.frequencies * p.most * kColumns * 4);
   p.at_patch = place(p.copy_input ? p.frequencies * c * 4 : 0);
-  p.at_out = place(p.scatter || p.gather_residual ? p.tile * p.tile * kColumns * 4 : 0);
+  p.at_out = place(p.tile * p.tile * kColumns * 4);
   p.at_program = place(tail_scratch(p.tail, kColumns));
   return ok();
 }
@@ -74,7 +75,7 @@ Result<Work> prepare(const Call& call) {
   p.two_axes = s.k[1] == 3;
   if (s.groups != 1 || s.k[0] != 1 || (s.k[1] != 3 && s.k[1] != 1) || s.k[2] != 3) return bad("takes windows of 3x3 or 1x3 in one group");
   for (int a = 0; a < 3; ++a)
-    if (s.stride[a] != 1 || s.dilation[a] != 1) return bad("takes stride and dilation 1 alone");
+    if (s.stride[a] != 1) return bad("takes stride 1 alone");
   if (call.in.size() < 2) return bad("needs transformed weights");
   p.panels = panels(s.m);
   for (int tile : {4, 2}) {
@@ -93,7 +94,10 @@ Result<Work> prepare(const Call& call) {
     p.residual = row_strides(call.in[3]);
     p.gather_residual = p.residual.c != 1 && s.m != 1;
   }
-  p.tiles_h = p.two_axes ? ceil_div(s.out[1], p.tile) : s.out[1], p.tiles_w = ceil_div(s.out[2], p.tile);
+  p.phases_h = p.two_axes ? std::min(s.dilation[1], s.out[1]) : 1, p.phases_w = std::min(s.dilation[2], s.out[2]);
+  p.tiles_h = p.two_axes ? ceil_div(ceil_div(s.out[1], p.phases_h), p.tile) * p.phases_h : s.out[1];
+  p.tiles_w = ceil_div(ceil_div(s.out[2], p.phases_w), p.tile) * p.phases_w;
+  if (!product_within({s.n, s.out[0], p.tiles_h, p.tiles_w, 16}, int64_t{1} << 46)) return bad("the output is too large");
   p.tiles = s.n * s.out[0] * p.tiles_h * p.tiles_w;
   cut(p);
   GE_RETURN_IF_ERROR(size_scratch(p));
@@ -113,33 +117,41 @@ class BlockOfTiles {
       products(n0, n);
       epilogue_.bias = present(call_, 2) ? call_.in[2].as<float>() + n0 : nullptr;
       for (int64_t t = 0; t < count_; ++t) outputs(t, n0, n);
-      if (p_.tail.program && !p_.scatter && !p_.gather_residual) programs(n0, n);
+      if (p_.tail.program && !through_copy()) programs(n0, n);
     }
   }
 
  private:
   float* scratch(int64_t at) const { return reinterpret_cast<float*>(call_.scratch + at); }
+  // May lie outside the output: the phases of a dilation are not all of one size.
   Pixel first_pixel(int64_t t) const {
     int64_t i = tiles_.begin + t;
-    Pixel at{0, 0, 0, i % p_.tiles_w * p_.tile};
+    auto along = [](int64_t tile, int64_t tiles, int64_t phases, int64_t step) {
+      const int64_t each = tiles / phases;
+      return tile / each + tile % each * step * phases;
+    };
+    Pixel at{0, 0, 0, along(i % p_.tiles_w, p_.tiles_w, p_.phases_w, p_.tile)};
     i /= p_.tiles_w;
-    at.h = i % p_.tiles_h * (p_.two_axes ? p_.tile : 1);
+    at.h = p_.two_axes ? along(i % p_.tiles_h, p_.tiles_h, p_.phases_h, p_.tile) : i % p_.tiles_h;
     i /= p_.tiles_h;
     at.d = i % s_.out[0], at.n = i / s_.out[0];
     return at;
   }
+  // Outputs of a tile from `at` on, `step` apart, that lie inside the output.
+  int64_t inside(int64_t at, int64_t size, int64_t step) const { return std::clamp<int64_t>(ceil_div(size - at, step), 0, p_.tile); }
 
   void patch(int64_t t) const {
     const Pixel at = first_pixel(t);
     const int64_t id = at.d - s_.pad[0], ih = at.h - s_.pad[1], iw = at.w - s_.pad[2];
     WinogradPatch w;
-    w.row = p_.x.s[1], w.column = p_.x.s[2];
-    w.at = call_.in[0].as<float>() + at.n * p_.x.n + id * p_.x.s[0] + ih * w.row + iw * w.column;
-    auto inside = [](int64_t start, int64_t size, int64_t most, int64_t& from, int64_t& to) {
-      from = std::clamp<int64_t>(-start, 0, most), to = std::clamp<int64_t>(size - start, from, most);
+    w.row = p_.x.s[1] * s_.dilation[1], w.column = p_.x.s[2] * s_.dilation[2];
+    w.at = call_.in[0].as<float>() + at.n * p_.x.n + id * p_.x.s[0] + ih * p_.x.s[1] + iw * p_.x.s[2];
+    auto inside = [](int64_t start, int64_t size, int64_t most, int64_t step, int64_t& from, int64_t& to) {
+      from = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, -start), step), 0, most);
+      to = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, size - start), step), from, most);
     };
-    inside(ih, s_.in[1], p_.rows, w.r0, w.r1);
-    inside(iw, s_.in[2], p_.tile + 2, w.c0, w.c1);
+    inside(ih, s_.in[1], p_.rows, s_.dilation[1], w.r0, w.r1);
+    inside(iw, s_.in[2], p_.tile + 2, s_.dilation[2], w.c0, w.c1);
     if (id < 0 || id >= s_.in[0]) w.r0 = w.r1 = 0;
     if (p_.copy_input) {
       // Channels first, then the pixels of the patch: those are the contiguous ones in x.
@@ -167,16 +179,18 @@ class BlockOfTiles {
   void outputs(int64_t t, int64_t n0, int64_t n) const {
     const Pixel at = first_pixel(t);
     WinogradOut o;
-    o.rows = p_.two_axes ? std::min<int64_t>(p_.tile, s_.out[1] - at.h) : 1;
-    o.columns = std::min<int64_t>(p_.tile, s_.out[2] - at.w);
+    o.rows = p_.two_axes ? inside(at.h, s_.out[1], p_.phases_h) : 1;
+    o.columns = inside(at.w, s_.out[2], p_.phases_w);
+    if (o.rows == 0 || o.columns == 0) return;
     float* y = call_.out[0].as<float>() + pixel_offset(p_.y, at) + n0 * p_.y.c;
-    o.y = y, o.row = p_.y.s[1], o.column = p_.y.s[2];
+    const int64_t row = p_.y.s[1] * p_.phases_h, column = p_.y.s[2] * p_.phases_w;
+    o.y = y, o.row = row, o.column = column;
     if (present(call_, 3)) {
       o.residual = call_.in[3].as<float>() + pixel_offset(p_.residual, at) + n0 * p_.residual.c;
-      o.residual_row = p_.residual.s[1], o.residual_column = p_.residual.s[2];
+      o.residual_row = p_.residual.s[1] * p_.phases_h, o.residual_column = p_.residual.s[2] * p_.phases_w;
     }
     const float* products = scratch(p_.at_products) + t * kColumns;
-    if (!p_.scatter && !p_.gather_residual)
+    if (!through_copy())
       return GE_ON_ISA(winograd_output)(p_.tile, p_.two_axes, products, count_ * kColumns, n, epilogue_, o);
     // Through a dense copy of the tile.
     float* copy = scratch(p_.at_out);
@@ -187,8 +201,9 @@ class BlockOfTiles {
     }
     GE_ON_ISA(winograd_output)(p_.tile, p_.two_axes, products, count_ * kColumns, n, epilogue_, o);
     for (int64_t i = 0; p_.tail.program && i < o.rows; ++i)
-      finish_tile(p_.tail, s_, call_, copy + i * o.row, o.column, flat(at) + i * s_.out[2], o.columns, n0, n, call_.scratch + p_.at_program);
-    each(o, n, [&](int64_t i, int64_t j, int64_t c, float& x) { y[i * p_.y.s[1] + j * p_.y.s[2] + c * p_.y.c] = x; });
+      finish_tile(p_.tail, s_, call_, copy + i * o.row, o.column, flat(at) + i * p_.phases_h * s_.out[2], o.columns, n0, n,
+                  call_.scratch + p_.at_program, p_.phases_w);
+    each(o, n, [&](int64_t i, int64_t j, int64_t c, float& x) { y[i * row + j * column + c * p_.y.c] = x; });
   }
 
   template <class F>
@@ -197,18 +212,22 @@ class BlockOfTiles {
       for (int64_t c = 0; c < n; ++c)
         for (int64_t j = 0; j < o.columns; ++j) f(i, j, c, o.y[i * o.row + j * o.column + c]);
   }
+  // Else results go straight to y, and programs run on rows of them.
+  bool through_copy() const { return p_.scatter || p_.gather_residual; }
   int64_t flat(const Pixel& at) const { return ((at.n * s_.out[0] + at.d) * s_.out[1] + at.h) * s_.out[2] + at.w; }
 
   // The vector program, on the rows of pixels of tiles that lie side by side.
   void programs(int64_t n0, int64_t n) const {
     for (int64_t t = 0; t < count_;) {
       const Pixel at = first_pixel(t);
-      const int64_t left = p_.tiles_w - at.w / p_.tile, run = std::min(count_ - t, left);
-      const int64_t pixels = std::min(run * p_.tile, s_.out[2] - at.w);
-      const int64_t rows = p_.two_axes ? std::min<int64_t>(p_.tile, s_.out[1] - at.h) : 1;
-      float* y = call_.out[0].as<float>() + pixel_offset(p_.y, at) + n0 * p_.y.c;
-      for (int64_t i = 0; i < rows; ++i)
-        finish_tile(p_.tail, s_, call_, y + i * p_.y.s[1], p_.y.s[2], flat(at) + i * s_.out[2], pixels, n0, n, call_.scratch + p_.at_program);
+      const int64_t each = p_.tiles_w / p_.phases_w, run = std::min(count_ - t, each - (tiles_.begin + t) % p_.tiles_w % each);
+      const int64_t pixels = std::clamp<int64_t>(ceil_div(s_.out[2] - at.w, p_.phases_w), 0, run * p_.tile);
+      const int64_t rows = p_.two_axes ? inside(at.h, s_.out[1], p_.phases_h) : 1;
+      for (int64_t i = 0; pixels > 0 && i < rows; ++i) {
+        const Pixel row{at.n, at.d, at.h + i * p_.phases_h, at.w};
+        float* y = call_.out[0].as<float>() + pixel_offset(p_.y, row) + n0 * p_.y.c;
+        finish_tile(p_.tail, s_, call_, y, p_.y.s[2] * p_.phases_w, flat(row), pixels, n0, n, call_.scratch + p_.at_program, p_.phases_w);
+      }
       t += run;
     }
   }

@@ -1,7 +1,8 @@
-// cube.winograd: convolutions with 3x3 (or 1x3) windows, stride 1, no dilation, one group, by minimal filtering
+// cube.winograd: convolutions with 3x3 (or 1x3) windows, stride 1, any dilation, one group, by minimal filtering
 // (Winograd 1980; Lavin & Gray, arXiv 1509.09308): a tile of T x T outputs from (T + 2)^2 products a channel
 // instead of 9 T^2. T = 4 with the points 0, +-sqrt(1/2), +-sqrt(2), infinity, whose rounding error is that of a
-// direct sum; T = 2 with 0, +-1, infinity, whose error is smaller.
+// direct sum; T = 2 with 0, +-1, infinity, whose error is smaller. With a
+// dilation d, every d-th pixel makes an image of its own.
 #pragma once
 
 #include <cstdint>
