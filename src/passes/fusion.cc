@@ -12,6 +12,7 @@ struct Rule {
   Fusion fusion;
   std::vector<Pattern> patterns;
   size_t size = 0;
+  bool cube = false;   // takes a product or convolution: no vector region makes up for it
 };
 
 std::vector<Rule>& rules() {
@@ -27,6 +28,8 @@ RegisterFusion::RegisterFusion(Fusion f) {
     auto p = parse_pattern(text);
     GE_CHECK(p.ok(), p.ok() ? "" : p.error().message);
     r.size = std::max(r.size, p->nodes.size());
+    for (auto& n : p->nodes)
+      r.cube |= std::any_of(n.ops.begin(), n.ops.end(), [](auto& op) { return op == "MatMul" || op == "Conv"; });
     r.patterns.push_back(*std::move(p));
   }
   r.fusion = std::move(f);
@@ -90,7 +93,7 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
   Trace& trace = context.trace;
   std::string anchor = g.node(id).name;
   MatchFailure best;
-  bool large = false;   // a whole pattern of several nodes that a check refused
+  bool large = r.cube;   // or a whole pattern of several nodes that a check refused
   for (auto& p : r.patterns) {
     Match m;
     MatchFailure failure;
@@ -106,7 +109,7 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
     if (verdict) verdict = allowed(g, m, r.fusion.name, context.options);
     if (!verdict) {
       best = {static_cast<int>(p.nodes.size()), static_cast<int>(p.nodes.size()), anchor, verdict.why, verdict.help};
-      large = p.nodes.size() >= 5;
+      large |= p.nodes.size() >= 5;
       continue;
     }
     GE_TRY(ir::NodeId made, r.fusion.build(g, m));

@@ -30,7 +30,7 @@ bool makes_up(const Fused& f, const NearMiss& m) {
   auto took = [&](const std::string& name) { return std::find(f.origins.begin(), f.origins.end(), name) != f.origins.end(); };
   if (!took(m.anchor)) return false;
   bool leftovers = f.rule == "vector_region" || f.rule == "cube_epilogue";
-  if (leftovers && m.large) return false;
+  if (f.rule == "vector_region" && m.large) return false;
   if (!leftovers && f.anchor == m.anchor) return true;
   return m.blocker.empty() || m.blocker == m.anchor || took(m.blocker);
 }

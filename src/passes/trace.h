@@ -25,7 +25,7 @@ struct NearMiss {
   std::string blocker;                 // the node that stood in the way
   std::string why;                     // a sentence
   std::string help;                    // what would help, or empty
-  bool large = false;                  // no region or epilogue makes up for it
+  bool large = false;                  // no vector region makes up for it
 };
 
 class Trace {

@@ -320,6 +320,7 @@ class Generator {
     if (random_.chance(10)) keep(p);
     else if (random_.chance(15)) p = op("Where", {op("IsNaN", {p}), number(0), p});
     ValueId y = op("MatMul", {p, v});
+    if (!heads && random_.chance(50)) y = op("MatMul", {y, weight({d, random_.chance(70) ? d : 1}, scale)});
     if (heads) y = op("Reshape", {op("Transpose", {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}), ints({0, 0, d})});
     keep(y);
   }

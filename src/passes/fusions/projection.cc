@@ -1,0 +1,88 @@
+#include "passes/fusions/projection.h"
+
+#include "base/text.h"
+
+namespace ge::passes {
+namespace {
+
+// Clones for wider registers; the order of the sums, and so the result, is the same in all of them.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+void add_scaled(double* sum, const double* row, double factor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) sum[j] += factor * row[j];
+}
+
+// Row-major [rows, columns] of the projection's weights, or transposed.
+std::vector<double> matrix(const Projection& p, bool transposed) {
+  auto& d = p.w->dims();
+  int64_t rows = transposed ? p.n() : p.k(), columns = transposed ? p.k() : p.n();
+  std::vector<double> out(static_cast<size_t>(rows * columns));
+  bool swap = p.transposed != transposed;
+  const float* w = p.w->as<float>();
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) out[static_cast<size_t>(i * columns + j)] = swap ? w[j * d[1] + i] : w[i * d[1] + j];
+  return out;
+}
+
+}  // namespace
+
+std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, std::string& why) {
+  ir::NodeId id = g.value(v).producer;
+  if (!id) return std::nullopt;
+  auto& n = g.node(id);
+  if (n.op != "MatMul" && n.op != "Gemm" && n.op != "ge.MatMul") return std::nullopt;
+  CubeGroup group;
+  Verdict read = read_group(g, id, group);
+  if (!read) {
+    why = read.why;
+    return std::nullopt;
+  }
+  auto& type = g.value(v).type;
+  if (!g.is_constant(group.w) || g.value(group.w).type.rank() != 2 || g.value(group.w).type.dtype != DType::f32 || type.dtype != DType::f32) return std::nullopt;
+  if (group.residual || group.has_act() || group.has_program() || group.attrs.count("transpose_a")) {
+    why = format("{} does more than project", n.name);
+    return std::nullopt;
+  }
+  Projection p;
+  p.node = id;
+  p.x = group.x;
+  p.w = g.value(group.w).constant.get();
+  p.transposed = group.attrs.count("transpose_b") > 0;
+  if (auto it = group.attrs.find("alpha"); it != group.attrs.end()) p.alpha = std::get<double>(it->second);
+  if (group.bias) {
+    auto bias = per_channel(g, group.bias, type, type.rank() - 1);
+    if (!bias) {
+      why = format("the bias of {} is not one constant value for each column", n.name);
+      return std::nullopt;
+    }
+    p.bias = *bias;
+  }
+  return p;
+}
+
+Tensor product_of_weights(const Projection& a, const Projection& b, bool b_transposed) {
+  auto left = matrix(a, false), right = matrix(b, b_transposed);
+  int64_t m = a.k(), k = a.n(), n = b_transposed ? b.k() : b.n();
+  Tensor out(DType::f32, {m, n});
+  std::vector<double> sum(static_cast<size_t>(n));
+  for (int64_t i = 0; i < m; ++i) {
+    std::fill(sum.begin(), sum.end(), 0.0);
+    for (int64_t l = 0; l < k; ++l) add_scaled(sum.data(), right.data() + l * n, left[static_cast<size_t>(i * k + l)], n);
+    for (int64_t j = 0; j < n; ++j) out.as<float>()[i * n + j] = static_cast<float>(sum[static_cast<size_t>(j)] * a.alpha * b.alpha);
+  }
+  return out;
+}
+
+std::vector<float> bias_through(const Projection& a, const Projection& b, bool b_transposed, const std::vector<float>& more) {
+  if (a.bias.empty()) return more;
+  auto right = matrix(b, b_transposed);
+  auto n = static_cast<size_t>(b_transposed ? b.k() : b.n());
+  std::vector<double> sum(n);
+  for (size_t l = 0; l < a.bias.size(); ++l) add_scaled(sum.data(), right.data() + l * n, a.bias[l], static_cast<int64_t>(n));
+  std::vector<float> out(n);
+  for (size_t j = 0; j < n; ++j) out[j] = static_cast<float>(sum[j] * b.alpha + (more.empty() ? 0.0 : more[j]));
+  return out;
+}
+
+}  // namespace ge::passes

@@ -1,0 +1,28 @@
+// Linear projections x W alpha + b with constant weights, for rules that multiply weights while compiling.
+#pragma once
+
+#include "passes/fusions/cube_group.h"
+
+namespace ge::passes {
+
+struct Projection {
+  ir::NodeId node;
+  ir::ValueId x;
+  const Tensor* w = nullptr;
+  bool transposed = false;        // w is [N, K]
+  double alpha = 1;
+  std::vector<float> bias;        // [N]; empty: none
+  int64_t k() const { return w->dims()[transposed ? 1 : 0]; }
+  int64_t n() const { return w->dims()[transposed ? 0 : 1]; }
+};
+
+// The projection that makes v: a product with constant f32 weights of rank 2, a constant bias or none, and nothing
+// after it; nullopt else. `why`: what stands in the way of a product that comes close.
+std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, std::string& why);
+
+// alpha * a b, or alpha * a b' with `b_transposed`, of row-major a [m, k], summed in double; f32 [m, n].
+Tensor product_of_weights(const Projection& a, const Projection& b, bool b_transposed);
+// alpha of b times: bias of a [k] times b [k, n] (or b' with `b_transposed`), plus `more` [n]; both may be empty.
+std::vector<float> bias_through(const Projection& a, const Projection& b, bool b_transposed, const std::vector<float>& more);
+
+}  // namespace ge::passes
