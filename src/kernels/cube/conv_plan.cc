@@ -66,8 +66,11 @@ double cost(const ConvPlan& p, double blocks, double pixels, double buffer_float
                    : std::min(most * static_cast<double>(unit), static_cast<double>(p.panels)) * 16;
   double k = static_cast<double>(p.k), groups = split_groups ? most : 1;
   double tile = std::ceil(pixels / 6) * 1.5 + pixels;  // short tiles wait for B
+  // A program works on steps of 64 columns: a narrower piece of a wider output wastes lanes.
+  double step = std::min<double>(64, static_cast<double>(p.panels) * 16);
+  double program = p.tail.cycles * std::max(1.0, step / std::min(columns, 64.0));
   double multiply =
-      tile / 1.25 * k * columns / 32 + pixels * columns / 16 * (3 + 16 * p.tail.cycles);
+      tile / 1.25 * k * columns / 32 + pixels * columns / 16 * (3 + 16 * program);
   double copy = buffer_floats * groups / 4, weights = k * columns * 4 / 24;
   double chunk = multiply + copy + weights + 2000, sum = 0;
   for (double threads : {1.0, 2.0, 4.0, 8.0, 16.0})

@@ -26,7 +26,8 @@
 namespace ge::kernels::cube {
 namespace {
 
-constexpr int64_t kSlice = 256;  // columns at a time when sums go through scratch
+// Columns at a time when sums go through scratch: a dense tile of kBlockRows rows, one step of the interpreter wide.
+constexpr int64_t kSlice = 128;
 constexpr size_t kExtra = 4;     // first input that only the program reads
 
 // Everything about a task of these sizes that does not depend on addresses.
@@ -179,7 +180,9 @@ Result<double> build_program(const Call& call, Plan& plan) {
     if (!unit_inner(o)) return bad("with a program the outputs must be contiguous along N");
     specs.push_back({o.dtype, false});
   }
-  plan.through_scratch = call.out.size() != 1 || c.dtype != DType::f32;
+  // Rows of a wide output lie some power of two apart and push each other out of the caches: the program reads a
+  // dense copy of the sums.
+  plan.through_scratch = call.out.size() != 1 || c.dtype != DType::f32 || plan.n > kSlice;
   GE_TRY(plan.program, vector::compile(program, specs));
   return vector::cycles_per_element(program);
 }
@@ -266,6 +269,17 @@ void finish(const void* context, float* c, int64_t ldc, int64_t row, int64_t row
     for (int64_t j = 0; j < columns; ++j) o[i * stride + j * step] = c[i * ldc + j];
 }
 
+// The lines that the program will write: fetched while the sums are made, not when all are written at once.
+void prefetch_outputs(const Call& call, const Plan& plan, int64_t outer, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  for (size_t o = 0; o < call.out.size(); ++o) {
+    const View& v = call.out[o];
+    const int64_t size = size_of(v.dtype), stride = plan.space.row_stride(plan.out_operand + static_cast<int>(o)) * size;
+    const std::byte* row = v.data + plan.space.offset(plan.out_operand + static_cast<int>(o), outer) * size + i0 * stride + j0 * size;
+    for (int64_t i = i0; i < i1; ++i, row += stride)
+      for (int64_t at = 0; at < (j1 - j0) * size; at += 64) __builtin_prefetch(row + at, 1);
+  }
+}
+
 // Rows [i0, i1) and columns [j0, j1), j0 a multiple of 16, of one index of the outer axes; A at a.
 void multiply_piece(const Call& call, const Plan& plan, int64_t outer, const float* a, int64_t lda, int64_t i0, int64_t i1,
                     int64_t j0, int64_t j1) {
@@ -279,6 +293,7 @@ void multiply_piece(const Call& call, const Plan& plan, int64_t outer, const flo
   if (plan.through_scratch) {
     t.c = reinterpret_cast<float*>(call.scratch + plan.scratch_sums);
     t.ldc = panels(t.n) * 16;
+    if (plan.program) prefetch_outputs(call, plan, outer, i0, i1, j0, j1);
   } else {
     t.ldc = plan.space.row_stride(plan.out_operand);
     t.c = call.out[0].as<float>() + plan.space.offset(plan.out_operand, outer) + i0 * t.ldc + j0;

@@ -23,7 +23,7 @@ struct ScalarMove {
 
 struct PhaseCode {
   std::vector<MInst> prologue;               // once a row, narrow: what is the same in the whole row
-  std::vector<MInst> loop, tail, narrow_tail;  // empty when no column needs work
+  std::vector<MInst> loop, tail, half, half_tail, narrow_tail;  // empty when no column needs work
   std::vector<Reduction> reductions;
   std::vector<ScalarMove> stores;            // to broadcast outputs, after the prologue
   bool sums = false;

@@ -208,6 +208,10 @@ GE_SIMD Tail tail_of(Context* c, int j) {
   return t;
 }
 
+// Whether vector j of the last step is whole. Masked accesses are slow, and a masked load waits for stores to the
+// same memory, so they are kept for the one vector that needs them.
+GE_SIMD bool whole(Context* c, int j) { return c->tail >= (j + 1) * kLanes; }
+
 // An operand's vector j: from memory, from memory where lanes exist, or a scalar.
 struct Vec {
   const char* p;
@@ -217,7 +221,10 @@ struct Vec {
 struct PartVec {
   const char* p;
   GE_SIMD PartVec get(Context* c, uint32_t offset, int64_t i) { return {address(c, offset, i, 4)}; }
-  GE_SIMD V at_(const PartVec& x, Context* c, int j) { return load_tail(x.p + j * sizeof(V), tail_of(c, j)); }
+  GE_SIMD V at_(const PartVec& x, Context* c, int j) {
+    if (whole(c, j)) return load(x.p + j * sizeof(V));
+    return load_tail(x.p + j * sizeof(V), tail_of(c, j));
+  }
 };
 struct Scalar {
   V v;
@@ -281,7 +288,7 @@ struct Code<std::index_sequence<J...>> {
     const char* p = address(c, ip->p, i, S::kSize);
     constexpr int kBytes = S::kSize * kLanes;
     if constexpr (kTail) {
-      GE_NEXT(S::load_tail(p + J * kBytes, tail_of(c, J), c->tail - static_cast<int>(J) * kLanes)...);
+      GE_NEXT((whole(c, J) ? S::load(p + J * kBytes) : S::load_tail(p + J * kBytes, tail_of(c, J), c->tail - static_cast<int>(J) * kLanes))...);
     } else {
       GE_NEXT(S::load(p + J * kBytes)...);
     }
@@ -291,7 +298,7 @@ struct Code<std::index_sequence<J...>> {
     char* p = address(c, ip->p, i, S::kSize);
     constexpr int kBytes = S::kSize * kLanes;
     if constexpr (kTail) {
-      (S::store_tail(p + J * kBytes, tail_of(c, J), c->tail - static_cast<int>(J) * kLanes, a), ...);
+      ((whole(c, J) ? S::store(p + J * kBytes, a) : S::store_tail(p + J * kBytes, tail_of(c, J), c->tail - static_cast<int>(J) * kLanes, a)), ...);
     } else {
       (S::store(p + J * kBytes, a), ...);
     }
@@ -493,6 +500,7 @@ static float fold(Op op, const float* lanes, int n) {
 }
 
 using Wide = Code<std::make_index_sequence<GE_WIDE_VECTORS>>;
+using Half = Code<std::make_index_sequence<GE_WIDE_VECTORS / 2>>;
 using Narrow1 = Code<std::make_index_sequence<1>>;
 
 static void set_tails(Context* c, int count) {
@@ -506,10 +514,13 @@ static void set_tails(Context* c, int count) {
 static Table make_table() {
   Table t{};
   t.wide_lanes = Wide::kStep;
+  t.half_lanes = Half::kStep;
   t.narrow_lanes = Narrow1::kStep;
   Wide::fill_tables(t.wide, t.wide_tail);
+  Half::fill_tables(t.half, t.half_tail);
   Narrow1::fill_tables(t.narrow, t.narrow_tail);
   t.run_wide = Wide::run;
+  t.run_half = Half::run;
   t.run_narrow = Narrow1::run;
   t.set_tails = set_tails;
   t.fill = fill_lanes;

@@ -492,6 +492,8 @@ class Lowering {
     ph.prologue = assemble(l.prologue, table_.narrow, kReturn);
     ph.loop = assemble(l.body, table_.wide, kLoop);
     ph.tail = assemble(l.body, table_.wide_tail, kReturn);
+    ph.half = assemble(l.body, table_.half, kReturn);
+    ph.half_tail = assemble(l.body, table_.half_tail, kReturn);
     ph.narrow_tail = assemble(l.body, table_.narrow_tail, kReturn);
     for (auto [op, v] : l.reductions) {
       uint32_t lanes = resolve(kLanesAt + static_cast<uint32_t>(linked_reductions_++));

@@ -59,13 +59,14 @@ struct alignas(64) Context {
   int32_t tail;                                   // columns in the last, partial step
 };
 
-// Functions of one instruction set. wide: as many vectors as pay; narrow: one vector.
+// Functions of one instruction set. wide: as many vectors as pay; half: half as many; narrow: one vector.
 // tail variants touch only the lanes that exist.
 struct Table {
   using Functions = void (*[256][kForms])();
-  int wide_lanes, narrow_lanes;
-  Functions wide, wide_tail, narrow, narrow_tail;
+  int wide_lanes, half_lanes, narrow_lanes;
+  Functions wide, wide_tail, half, half_tail, narrow, narrow_tail;
   void (*run_wide)(const MInst* code, Context* c, int64_t column);
+  void (*run_half)(const MInst* code, Context* c, int64_t column);
   void (*run_narrow)(const MInst* code, Context* c, int64_t column);
   void (*set_tails)(Context* c, int count);         // for the wide step
   void (*fill)(float* lanes, float value, int n);   // n <= kSumLanes

@@ -167,6 +167,8 @@ class Runner {
   void last_step(const PhaseCode& ph) {
     context_->end = 0;
     if (rest_ <= t_.narrow_lanes) t_.run_narrow(ph.narrow_tail.data(), context_, whole_);
+    else if (rest_ == t_.half_lanes) t_.run_half(ph.half.data(), context_, whole_);
+    else if (rest_ < t_.half_lanes) t_.run_half(ph.half_tail.data(), context_, whole_);
     else t_.run_wide(ph.tail.data(), context_, whole_);
   }
 
