@@ -98,7 +98,7 @@ def main():
         created = time.perf_counter()
         outputs = run(feeds)
     except Exception as e:  # whatever the engine raises is its answer
-        print(json.dumps({"error": f"{type(e).__name__}: {e}".splitlines()[0][:300]}), file=talk, flush=True)
+        print(json.dumps({"error": " ".join(f"{type(e).__name__}: {e}".split())[:300]}), file=talk, flush=True)
         sys.exit(1)
     first = time.perf_counter()
     np.savez(outputs_file, **{f"o{i}": v for i, v in enumerate(outputs)})
