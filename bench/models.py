@@ -21,7 +21,7 @@ import fetch  # noqa: E402
 import interleave  # noqa: E402
 import score  # noqa: E402
 import simple_attention  # noqa: E402
-import transformers  # noqa: E402
+import torch_models  # noqa: E402
 
 # Geomean and least: what --floors demands of the ratios to ONNX Runtime, and the bars against the better peer.
 FLOORS, BARS = (0.8, 0.5), (1.15, 0.8)
@@ -38,9 +38,9 @@ def cases():
             found[label] = (lambda n=name: fetch.fetch(n), lambda n=name, c=case: fetch.feeds(n, c))
     for sequence in SEQUENCES:
         found[f"simple_attention_{sequence}"] = (simple_attention.export, lambda s=sequence: simple_attention.feeds(s))
-    found[f"gpt2_prefill_{PREFILL}"] = (lambda: transformers.export("gpt2"),
-                                        lambda: transformers.feeds("gpt2", length=PREFILL))
-    found["vit"] = (lambda: transformers.export("vit"), lambda: transformers.feeds("vit"))
+    found[f"gpt2_prefill_{PREFILL}"] = (lambda: torch_models.export("gpt2"),
+                                        lambda: torch_models.feeds("gpt2", length=PREFILL))
+    found["vit"] = (lambda: torch_models.export("vit"), lambda: torch_models.feeds("vit"))
     return found
 
 

