@@ -34,13 +34,26 @@ def tokens(path, config):
 
 
 def atc(model, folder):
-    """Compiles with the command line, as a user would; returns the .om."""
+    """Compiles with the command line, as a user would, in `folder` (atc writes a report where it runs); returns the .om."""
     om = os.path.join(folder, "magika.om")
     command = [os.path.join(os.path.dirname(sys.executable), "atc"), f"--model={model}", "--framework=5",
                f"--output={om}", "--soc_version=cpu"]
     print("$", " ".join(["atc"] + command[1:]).replace(ROOT + os.sep, ""))
-    subprocess.run(command, check=True)
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    print("\n".join(line for line in done.stdout.splitlines() if not line.startswith("[GE] WARN")))
+    if done.returncode:
+        sys.exit(f"atc failed with {done.returncode}")
     return om
+
+
+def nearest(misses):
+    """For each rule the miss that came closest: the largest part of its pattern matched."""
+    best = {}
+    for miss in misses:
+        at = best.get(miss["rule"])
+        if at is None or miss["matched"] * at["of"] > at["matched"] * miss["of"]:
+            best[miss["rule"]] = miss
+    return sorted(best.values(), key=lambda m: m["rule"])
 
 
 def mib(count):
@@ -81,9 +94,9 @@ def summary(report, scores, labels, result, threads):
     print("          " + ", ".join(f"{os.path.basename(f)}: {labels[s.argmax()]} {s.max():.0%}"
                                    for f, s in list(zip(FILES, scores))[4:]))
     print(f"fused     {len(fused)}: " + ", ".join(f"{n} x{c}" for n, c in sorted(count_by(fused, 'rule').items())))
-    print(f"not fused {len(misses)}" + (":" if misses else ""))
-    for miss in misses[:6]:
-        print(f"          {miss['rule']} at {miss['anchor']}: {miss['why']}"[:160])
+    print(f"not fused {len(misses)} near misses" + (", the nearest of each rule:" if misses else ""))
+    for miss in nearest(misses):
+        print(f"          {miss['rule']} at {miss['anchor'].rsplit('/', 1)[-1]}: {miss['why']}"[:140])
     gap = memory["arena"] / memory["lower_bound"] - 1 if memory["lower_bound"] else 0.0
     print(f"memory    arena {mib(memory['arena'])}, lower bound {mib(memory['lower_bound'])} ({gap:+.1%}), "
           f"weights {mib(memory['weights'])}")

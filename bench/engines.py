@@ -4,6 +4,7 @@
 
 It makes the engine's model, runs it once, writes the outputs, prints one line of JSON about that,
 then answers each line `N SECONDS` with the times of at least N runs that take at least SECONDS.
+If the engine cannot run the model, that line of JSON is {"error"} and nothing follows.
 Adding an engine: one function in ENGINES, which returns a function from feeds to outputs.
 """
 
@@ -90,13 +91,17 @@ def main():
     with np.load(feeds_file) as f:
         feeds = {k: f[k] for k in f.files}
     make = ENGINES[engine](int(threads))
+    talk = sys.stdout
     before, start = memory("VmRSS"), time.perf_counter()
-    run = make(path)
-    created = time.perf_counter()
-    outputs = run(feeds)
+    try:
+        run = make(path)
+        created = time.perf_counter()
+        outputs = run(feeds)
+    except Exception as e:  # whatever the engine raises is its answer
+        print(json.dumps({"error": " ".join(f"{type(e).__name__}: {e}".split())[:300]}), file=talk, flush=True)
+        sys.exit(1)
     first = time.perf_counter()
     np.savez(outputs_file, **{f"o{i}": v for i, v in enumerate(outputs)})
-    talk = sys.stdout
     print(json.dumps({"create_ms": 1e3 * (created - start), "first_ms": 1e3 * (first - created),
                       "peak_mb": (memory("VmHWM") - before) / 1e6}), file=talk, flush=True)
     gc.disable()

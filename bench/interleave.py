@@ -32,7 +32,10 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.engine} stopped with exit code {self.process.wait()}")
-        return json.loads(line)
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(f"{self.engine}: {answer['error']}")
+        return answer
 
     def turn(self, least, seconds):
         self.process.stdin.write(f"{least} {seconds}\n")
@@ -54,43 +57,72 @@ class Worker:
 
 
 def difference(got, want):
-    """The largest difference over the largest value, over all outputs; infinite if they do not fit."""
+    """The largest difference over the largest value, over all outputs; infinite if they do not fit.
+
+    What is not a float must be equal, and so must NaN and infinities in place and kind.
+    """
     worst = 0.0
     for g, w in zip(got, want):
         if g.shape != w.shape or g.dtype != w.dtype:
             return float("inf")
-        if w.size:
-            g, w = g.astype(np.float64), w.astype(np.float64)
+        if g.dtype.kind != "f":
+            worst = max(worst, 0.0 if np.array_equal(g, w) else float("inf"))
+            continue
+        finite = np.isfinite(w)
+        if not np.array_equal(g[~finite], w[~finite], equal_nan=True) or not np.isfinite(g[finite]).all():
+            return float("inf")
+        if finite.any():
+            g, w = g[finite].astype(np.float64), w[finite].astype(np.float64)
             worst = max(worst, float(np.abs(g - w).max() / (np.abs(w).max() or 1.0)))
     return worst if len(got) == len(want) else float("inf")
 
 
-def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3):
+def started(paths, threads, feeds_file, folder, start, tolerant):
+    """(the workers, {engine: {"error"}} of those that cannot run the model)."""
+    workers, failed = [], {}
+    for engine, path in paths.items():
+        try:
+            workers.append(start(engine, threads, path, feeds_file, folder))
+        except RuntimeError as e:
+            if not tolerant:
+                raise
+            failed[engine] = {"error": str(e)}
+        time.sleep(PAUSE)
+    return workers, failed
+
+
+def take_turns(workers, rounds, least, seconds):
+    """({engine: seconds of a run, one for each round}, the largest share of a CPU that waiting engines used)."""
+    best, idle = {w.engine: [] for w in workers}, 0.0
+    for worker in workers:
+        worker.turn(1, 0.1)  # warm
+    for k in range(rounds):
+        for worker in workers if k % 2 == 0 else workers[::-1]:
+            others = [w for w in workers if w is not worker]
+            time.sleep(PAUSE)
+            before, start = [w.cpu_seconds() for w in others], time.perf_counter()
+            best[worker.engine].append(statistics.median(worker.turn(least, seconds)))
+            burnt = sum(w.cpu_seconds() - b for w, b in zip(others, before))
+            idle = max(idle, burnt / (time.perf_counter() - start))
+    return best, idle
+
+
+def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start=Worker, tolerant=False):
     """paths: {engine: its model file}; the first engine is compared with each of the others. The same engine
     can stand there several times with other files, as "ge:one" and "ge:two".
 
     Returns {engine: {"ms", "create_ms", "first_ms", "peak_mb", "ratio", "ratios", "difference"}}, where
-    ratio says how many times as fast the first engine is.
+    ratio says how many times as fast the first engine is. If `tolerant`, an engine that cannot run the
+    model has {"error"} alone, and if that is the first one, nobody is timed; else it is an error.
     """
     feeds_file = os.path.join(folder, "feeds.npz")
     np.savez(feeds_file, **feeds)
-    workers = []
+    workers, result = started(paths, threads, feeds_file, folder, start, tolerant)
     try:
-        for engine, path in paths.items():
-            workers.append(Worker(engine, threads, path, feeds_file, folder))
-            time.sleep(PAUSE)
-        best, idle = {w.engine: [] for w in workers}, 0.0
-        for worker in workers:
-            worker.turn(1, 0.1)  # warm
-        for k in range(rounds):
-            for worker in workers if k % 2 == 0 else workers[::-1]:
-                others = [w for w in workers if w is not worker]
-                time.sleep(PAUSE)
-                before, start = [w.cpu_seconds() for w in others], time.perf_counter()
-                best[worker.engine].append(statistics.median(worker.turn(least, seconds)))
-                burnt = sum(w.cpu_seconds() - b for w, b in zip(others, before))
-                idle = max(idle, burnt / (time.perf_counter() - start))
-        first, result = workers[0], {}
+        if next(iter(paths)) in result:
+            return result
+        best, idle = take_turns(workers, rounds, least, seconds)
+        first = workers[0]
         for worker in workers:
             ratios = [theirs / ours for theirs, ours in zip(best[worker.engine], best[first.engine])]
             result[worker.engine] = {
@@ -102,8 +134,3 @@ def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3):
     finally:
         for worker in workers:
             worker.close()
-
-
-def geomean(values):
-    values = list(values)
-    return float(np.exp(np.mean(np.log(values)))) if values else float("nan")

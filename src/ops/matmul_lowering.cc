@@ -60,9 +60,30 @@ Arg pack_computed_matrices(LowerContext& c, Arg b, const Strided& view) {
 
 namespace {
 
+// The constant that `v` is or is a view of (an embedding tied to the output through a Transpose), and how `v`
+// sees it. Packed ahead, it is never packed in a run.
+const Tensor* constant_behind(const Graph& g, ValueId v, Strided& view) {
+  auto& value = g.value(v);
+  if (value.constant) {
+    view = Strided::dense(value.type.dims);
+    return value.constant.get();
+  }
+  if (!value.producer) return nullptr;
+  auto& n = g.node(value.producer);
+  auto* def = find(n.op);
+  if (!def || !def->view || n.outputs.size() != 1) return nullptr;
+  const Tensor* constant = constant_behind(g, n.inputs[0], view);
+  auto seen = constant ? def->view(g, n, 0, view) : std::nullopt;
+  Dim count = seen ? product(seen->dims) : Dim(0);
+  // An expanded constant would only grow.
+  if (!seen || !seen->offset.known() || !count.known() || count.value() > constant->count()) return nullptr;
+  view = *seen;
+  return constant;
+}
+
 Arg packed_b(LowerContext& c, const MatMulForm& form) {
-  const Tensor* constant = c.constant_of(form.b);
-  Strided view = constant ? Strided::dense(c.type(form.b).dims) : Strided{};
+  Strided view;
+  const Tensor* constant = constant_behind(c.graph, c.input(form.b), view);
   Arg b;
   if (!constant) b = input_as_f32(c, form.b, view);
   if (view.dims.size() == 1) view = with_axis(view, 1);

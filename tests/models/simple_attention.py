@@ -12,6 +12,7 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import fetch  # noqa: E402
+import inputs  # noqa: E402
 
 HIDDEN = 768
 SEQUENCES = (512, 2048, 8192)
@@ -66,7 +67,7 @@ def export(sequence=None, dynamo=True):
 
 
 def feeds(sequence):
-    random = fetch.seeded("feed", "simple_attention", str(sequence))
+    random = inputs.seeded("feed", "simple_attention", str(sequence))
     return {"x": random.standard_normal((1, sequence, HIDDEN)).astype(np.float32)}
 
 

@@ -23,8 +23,8 @@ from conftest import equal
 
 
 @pytest.fixture(scope="module")
-def minilm(compiled):
-    return ge.load(compiled(fetch.fetch("paraphrase_minilm_l3")))
+def segmenter(compiled):
+    return ge.load(compiled(fetch.fetch("khmer_segmenter")))
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +34,15 @@ def mlp():
 
 # --- threads
 
-def test_any_number_of_threads_call_one_model_while_others_compile(minilm):
-    cases = [fetch.feeds("paraphrase_minilm_l3", c) for c in ("default", "short")]
-    want = [minilm.run(f) for f in cases]
+def test_any_number_of_threads_call_one_model_while_others_compile(segmenter):
+    cases = [fetch.feeds("khmer_segmenter", c) for c in ("default", "short")]
+    want = [segmenter.run(f) for f in cases]
     wrong = []
 
     def caller(k):
         try:
             for i in range(3):
-                if not equal(minilm.run(cases[(i + k) % 2]), want[(i + k) % 2]):
+                if not equal(segmenter.run(cases[(i + k) % 2]), want[(i + k) % 2]):
                     wrong.append(k)
         except Exception as e:  # a thread's exception would be lost
             wrong.append(e)
@@ -81,18 +81,18 @@ def in_a_child(model, feeds, want, results):
     results.put((equal(model.run(feeds), want), again.tobytes()))
 
 
-def test_children_after_fork_work(minilm, mlp):
+def test_children_after_fork_work(segmenter, mlp):
     """What multiprocessing does by default on Linux: the parent has run, its pool is not in the child."""
     context = multiprocessing.get_context("fork")
-    feeds = fetch.feeds("paraphrase_minilm_l3")
-    want, small = minilm.run(feeds), mlp.run([np.ones((2, 4), np.float32)])[0].tobytes()
+    feeds = fetch.feeds("khmer_segmenter")
+    want, small = segmenter.run(feeds), mlp.run([np.ones((2, 4), np.float32)])[0].tobytes()
     results = context.Queue()
-    children = [context.Process(target=in_a_child, args=(minilm, feeds, want, results)) for _ in range(2)]
+    children = [context.Process(target=in_a_child, args=(segmenter, feeds, want, results)) for _ in range(2)]
     [c.start() for c in children]
     assert [results.get(timeout=120) for _ in children] == [(True, small)] * 2
     [c.join(60) for c in children]
     assert [c.exitcode for c in children] == [0, 0]
-    assert equal(minilm.run(feeds), want), "and the parent goes on"
+    assert equal(segmenter.run(feeds), want), "and the parent goes on"
 
 
 # --- inputs and outputs
@@ -125,12 +125,12 @@ def test_a_scalar_input():
         assert tuple(y.shape) == () and float(y) == -3
 
 
-def test_outputs_outlive_everything(minilm):
-    feeds = fetch.feeds("paraphrase_minilm_l3")
+def test_outputs_outlive_everything(segmenter):
+    feeds = fetch.feeds("khmer_segmenter")
     model = ge.compile(fetch.fetch("surfaces_mlp"))
     outputs = [model.run([np.full((2, 4), i, np.float32)])[0] for i in range(5)]
     copies = [o.copy() for o in outputs]
-    minilm.run(feeds)
+    segmenter.run(feeds)
     model.trim()
     del model
     gc.collect()

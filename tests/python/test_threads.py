@@ -16,8 +16,8 @@ from conftest import equal
 
 
 def test_callers_at_the_same_time_get_their_own_results(compiled):
-    model = ge.load(compiled(fetch.fetch("paraphrase_minilm_l3")))
-    cases = [fetch.feeds("paraphrase_minilm_l3", c) for c in ("default", "short", "long")]
+    model = ge.load(compiled(fetch.fetch("khmer_segmenter")))
+    cases = [fetch.feeds("khmer_segmenter", c) for c in ("default", "short", "long")]
     want = [model.run(f) for f in cases]
     wrong, errors = [], []
 
@@ -59,8 +59,8 @@ def test_two_callers_at_once(compiled, record_property):
     The share of what two plain loops gain is printed and recorded: time decides nothing here, that two
     calls run at the same time, each in a Context of its own, does.
     """
-    model = ge.load(compiled(fetch.fetch("opennsfw_resnet50")), threads=1)
-    feeds, block = fetch.feeds("opennsfw_resnet50"), bytes(1 << 22)
+    model = ge.load(compiled(fetch.fetch("nudenet_yolov8n")), threads=1)
+    feeds, block = fetch.feeds("nudenet_yolov8n"), bytes(1 << 22)
     run, plain = lambda: model.run(feeds), lambda: hashlib.sha256(block).digest()  # releases the GIL
     rate(run, 2)
     shares = []
@@ -78,7 +78,7 @@ FORK = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
 import fetch, ge
-model, feeds = ge.load(sys.argv[1], threads=2), fetch.feeds("opennsfw_resnet50")
+model, feeds = ge.load(sys.argv[1], threads=2), fetch.feeds("nudenet_yolov8n")
 want = model.run(feeds)[0].tobytes()
 child = os.fork()
 same = model.run(feeds)[0].tobytes() == want
@@ -89,7 +89,7 @@ sys.exit(0 if same and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 e
 
 
 def test_a_child_after_fork_works(compiled):
-    om = compiled(fetch.fetch("opennsfw_resnet50"))
+    om = compiled(fetch.fetch("nudenet_yolov8n"))
     subprocess.run([sys.executable, "-c", FORK, om, os.path.dirname(fetch.__file__)], check=True, timeout=60)
 
 
