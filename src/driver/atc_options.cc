@@ -16,7 +16,7 @@ const std::vector<AtcOption>& atc_options() {
       {"om", own, "an .om file, for modes 1 and 6"},
       {"json", own, "the JSON file that mode 1 writes"},
       {"dump_mode", own, "1: with shapes (mode 1)"},
-      {"log", own, "debug, info, warning, error or null (default)"},
+      {"log", own, "the least that is reported: debug, info, warning (default), error or null"},
       {"check_report", own, "path of check_result.json"},
       {"display_model_info", own, "1: show the result's information after compiling"},
       {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any"},
