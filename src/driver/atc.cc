@@ -131,7 +131,10 @@ Status build(const Arguments& a, const std::vector<std::string>& arguments, std:
     Status s = write_compile_stat(c->package, work_path("fusion_result.json"));
     if (!s.ok() && a.log <= LogLevel::warning) out += format("[GE] WARN: {}\n", s.error().message);
   }
-  if (get(a, "display_model_info") == "1") out += display_model_info(c->package, static_cast<int64_t>(om::head_bytes(c->package).size() + c->package.weights.size()));
+  if (get(a, "display_model_info") == "1") {
+    GE_TRY(auto file, MappedFile::open(path));
+    out += display_model_info(c->package, static_cast<int64_t>(file->bytes().size()));
+  }
   return ok();
 }
 

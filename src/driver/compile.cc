@@ -198,6 +198,7 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string
 Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, std::string source_hash, std::chrono::steady_clock::time_point start) {
   if (!graph.ok()) return std::move(graph).take_error();
   GE_TRY(Compiled done, compile_imported(*std::move(graph), o, std::move(source_hash)));
+  done.package.external_weight = static_cast<om::ExternalWeight>(o.external_weight);
   done.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return done;
 }
