@@ -68,7 +68,7 @@ GE_API int32_t ge_api_version(void);
 GE_API const char* ge_version(void);
 GE_API ge_error ge_last_error(void);
 
-/* options may be NULL. The bytes of ge_load_bytes are copied. */
+/* options may be NULL. The bytes of ge_load_bytes are copied. Weights in files beside the .om are found by path only. */
 GE_API ge_status ge_load(const char* path, const ge_load_options* options, ge_model** model);
 GE_API ge_status ge_load_bytes(const void* data, size_t size, const ge_load_options* options, ge_model** model);
 /* Bindings keep their model alive. NULL is allowed. */

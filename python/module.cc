@@ -14,6 +14,7 @@
 #include "driver/compile.h"
 #include "driver/report.h"
 #include "driver/run.h"
+#include "om/reader.h"
 #include "om/writer.h"
 #include "runtime/model.h"
 
@@ -264,8 +265,10 @@ NB_MODULE(_ge, m) {
     ge::runtime::LoadOptions o;
     o.threads = threads;
     nb::gil_scoped_release release;
-    auto bytes = ge::om::to_bytes(p.compiled->package);
-    return PyModel(unwrap(ge::runtime::Model::open(bytes, o)));
+    auto& made = p.compiled->package;
+    auto package = unwrap(ge::om::read(ge::MappedFile::from_bytes(ge::om::to_bytes(made)), false));
+    package.external_weight = made.external_weight;
+    return PyModel(unwrap(ge::runtime::Model::from(std::move(package), o)));
   });
   m.def("load_file", [](const std::string& path, int threads, bool check_all, bool huge) {
     ge::runtime::LoadOptions o{threads, check_all, huge};

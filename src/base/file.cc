@@ -47,6 +47,39 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::from_descriptor(int fd, co
   return std::shared_ptr<const MappedFile>(std::move(file));
 }
 
+Result<std::shared_ptr<const MappedFile>> MappedFile::open_row(std::span<const FilePart> files, size_t align) {
+  constexpr size_t kMost = size_t(1) << 46;
+  size_t total = 0;
+  std::vector<size_t> at;
+  for (auto& f : files) {
+    at.push_back((total + align - 1) / align * align);
+    if (f.size > kMost || at.back() > kMost) return error(code::kTooLarge, format("File {} would be too large.", f.path));
+    total = at.back() + f.size;
+  }
+  auto row = std::shared_ptr<MappedFile>(new MappedFile());
+  if (total == 0) return std::shared_ptr<const MappedFile>(std::move(row));
+  // The range itself starts on such a multiple too: a larger one is taken and its ends are given back.
+  auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t kept = (total + page - 1) / page * page;
+  void* p = mmap(nullptr, kept + align, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return error(code::kOutOfMemory, format("There is no room for {} of mapped files.", bytes_text(static_cast<double>(total))));
+  auto* start = static_cast<std::byte*>(p);
+  size_t before = (align - reinterpret_cast<uintptr_t>(p) % align) % align;
+  if (before) munmap(start, before);
+  start += before;
+  munmap(start + kept, align - before);
+  row->data_ = start, row->size_ = total, row->mapped_ = true;
+  for (size_t i = 0; i < files.size(); ++i) {
+    auto& [path, size] = files[i];
+    GE_TRY(auto one, open(path));
+    if (one->size_ != size) return error(code::kParse, format("File {} has {} bytes instead of {}.", path, one->size_, size), "it was cut or changed after it was made");
+    if (size && mremap(const_cast<std::byte*>(one->data_), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, start + at[i]) == MAP_FAILED)
+      return error(code::kRead, format("File {} cannot be mapped: {}.", path, std::strerror(errno)));
+    const_cast<MappedFile&>(*one).data_ = nullptr;  // it lies in the row now
+  }
+  return std::shared_ptr<const MappedFile>(std::move(row));
+}
+
 std::shared_ptr<const MappedFile> MappedFile::from_bytes(std::span<const std::byte> bytes) {
   auto file = std::shared_ptr<MappedFile>(new MappedFile());
   file->size_ = bytes.size();
@@ -66,31 +99,64 @@ MappedFile::~MappedFile() {
     ::operator delete(const_cast<std::byte*>(data_), std::align_val_t(64));
 }
 
-Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
-  static std::atomic<unsigned> counter{0};
-  std::string temporary = format("{}.{}.{}.tmp", path, getpid(), counter.fetch_add(1));
+namespace {
+
+Error cannot(const std::string& path, const char* what, int why) {
+  return error(code::kWrite, format("File {} cannot be {}: {}.", path, what, std::strerror(why)), "",
+               "check that the folder exists, is writable and has room");
+}
+
+// The parts on disk under a name of their own; 0 or why not.
+int write_aside(const std::string& temporary, std::span<const std::span<const std::byte>> parts) {
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  auto failed = [&](const char* what) {
-    std::string why = std::strerror(errno);
-    if (fd >= 0) ::close(fd), ::unlink(temporary.c_str());
-    return error(code::kWrite, format("File {} cannot be {}: {}.", path, what, why), "",
-                 "check that the folder exists, is writable and has room");
+  if (fd < 0) return errno;
+  auto failed = [&] {
+    int why = errno;
+    ::close(fd), ::unlink(temporary.c_str());
+    return why;
   };
-  if (fd < 0) return failed("written");
   for (auto part : parts) {
     const std::byte* p = part.data();
     size_t left = part.size();
     while (left) {
       ssize_t n = ::write(fd, p, left);
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return failed("written");
+      if (n <= 0) return failed();
       p += n, left -= static_cast<size_t>(n);
     }
   }
-  if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return failed("written");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("put in place");
+  if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return failed();
   ::close(fd);
+  return 0;
+}
+
+}  // namespace
+
+Status write_files(std::span<const FileContent> files) {
+  static std::atomic<unsigned> counter{0};
+  std::vector<std::string> aside;
+  auto failed = [&](size_t index, const char* what, int why, const std::vector<std::string>& made) {
+    for (auto& t : aside) ::unlink(t.c_str());
+    for (auto& m : made) ::unlink(m.c_str());
+    return cannot(files[index].path, what, why);
+  };
+  for (size_t i = 0; i < files.size(); ++i) {
+    std::string temporary = format("{}.{}.{}.tmp", files[i].path, getpid(), counter.fetch_add(1));
+    if (int why = write_aside(temporary, files[i].parts)) return failed(i, "written", why, {});
+    aside.push_back(std::move(temporary));
+  }
+  std::vector<std::string> made;
+  for (size_t i = 0; i < files.size(); ++i) {
+    bool fresh = ::access(files[i].path.c_str(), F_OK) != 0;
+    if (::rename(aside[i].c_str(), files[i].path.c_str()) != 0) return failed(i, "put in place", errno, made);
+    if (fresh) made.push_back(files[i].path);
+  }
   return ok();
+}
+
+Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+  FileContent one{path, {parts.begin(), parts.end()}};
+  return write_files(std::span(&one, 1));
 }
 
 Status write_file(const std::string& path, std::string_view text) {

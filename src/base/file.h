@@ -11,12 +11,20 @@
 
 namespace ge {
 
+struct FilePart {
+  std::string path;
+  size_t size;
+};
+
 class MappedFile {
  public:
   // Maps a regular file read-only; an empty file gives an empty span.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
   // Takes the descriptor over, also when it fails; the path is for messages.
   static Result<std::shared_ptr<const MappedFile>> from_descriptor(int fd, const std::string& path);
+  // Maps files one after another into one range, each from a multiple of `align`, which the machine's page
+  // size divides; zeros lie between them. A file of another size than given is an error.
+  static Result<std::shared_ptr<const MappedFile>> open_row(std::span<const FilePart> files, size_t align);
   // Owns a copy of the bytes, for callers that hold a model in memory (64-byte aligned).
   static std::shared_ptr<const MappedFile> from_bytes(std::span<const std::byte> bytes);
   ~MappedFile();
@@ -31,7 +39,14 @@ class MappedFile {
   bool mapped_ = false;
 };
 
-// Writes the parts one after another to a temporary file beside path, then renames it.
+struct FileContent {
+  std::string path;
+  std::vector<std::span<const std::byte>> parts;  // one after another
+};
+
+// Writes each to a temporary file beside its path, then renames them in order. Where that fails, files that
+// were not there before are removed again.
+Status write_files(std::span<const FileContent> files);
 Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 Status write_file(const std::string& path, std::string_view text);
 

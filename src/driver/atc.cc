@@ -23,6 +23,7 @@ struct Arguments {
   std::map<std::string, std::string> own;
   std::vector<std::pair<std::string, std::string>> options;
   std::vector<std::string> warnings;
+  LogLevel log = LogLevel::warning;
 };
 
 std::string help_text() {
@@ -125,12 +126,15 @@ Status build(const Arguments& a, const std::vector<std::string>& arguments, std:
   if (c->from_cache) out += "[GE] Compiled before: taken from the cache\n";
   out += format("[GE] Planning completed, fusion {} operators\n", fused_operators(c->package));
   out += format("[GE] Graph compile completed in {:.2f}s\n", c->milliseconds / 1000);
-  out += fusion_warnings(c->package);
+  if (a.log <= LogLevel::warning) out += fusion_warnings(c->package);
   if (o.export_compile_stat) {
     Status s = write_compile_stat(c->package, work_path("fusion_result.json"));
-    if (!s.ok()) out += format("[GE] WARN: {}\n", s.error().message);
+    if (!s.ok() && a.log <= LogLevel::warning) out += format("[GE] WARN: {}\n", s.error().message);
   }
-  if (get(a, "display_model_info") == "1") out += display_model_info(c->package, static_cast<int64_t>(om::head_bytes(c->package).size() + c->package.weights.size()));
+  if (get(a, "display_model_info") == "1") {
+    GE_TRY(auto file, MappedFile::open(path));
+    out += display_model_info(c->package, static_cast<int64_t>(file->bytes().size()));
+  }
   return ok();
 }
 
@@ -172,6 +176,18 @@ Status run_mode(const Arguments& a, const std::vector<std::string>& arguments, s
   return invalid("mode", mode, "it must be 0, 1, 3 or 6");
 }
 
+// --log: which lines of the log go to standard error, and whether the [GE] WARN lines stand on standard output.
+Status set_log(Arguments& a) {
+  static constexpr std::pair<const char*, const char*> kLevels[] = {{"debug", "DEBUG"}, {"info", "INFO"}, {"warning", "WARN"}, {"error", "ERROR"}, {"null", ""}};
+  if (a.own.count("log")) {
+    auto* it = std::find_if(std::begin(kLevels), std::end(kLevels), [&](auto& l) { return a.own["log"] == l.first; });
+    if (it == std::end(kLevels)) return invalid("log", a.own["log"], "it must be debug, info, warning, error or null");
+    a.log = static_cast<LogLevel>(it - kLevels);
+  }
+  set_log_sink([](LogLevel l, const std::string& line) { std::fprintf(stderr, "[GE] %s: %s\n", kLevels[static_cast<int>(l)].second, line.c_str()); }, a.log);
+  return ok();
+}
+
 }  // namespace
 
 AtcOutcome atc(const std::vector<std::string>& arguments) {
@@ -182,13 +198,11 @@ AtcOutcome atc(const std::vector<std::string>& arguments) {
     return r;
   }
   r.out = "ATC start working now, please wait for a moment.\n";
-  if (a.ok() && a->own.count("log")) {
-    static const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning}, {"error", LogLevel::error}, {"null", LogLevel::none}};
-    auto it = kLevels.find(a->own["log"]);
-    if (it == kLevels.end()) a = error(code::kInvalidValue, format("Value {} for parameter --log is invalid. Reason: it must be debug, info, warning, error or null.", a->own["log"]));
-    else set_log_sink([](LogLevel, const std::string& line) { std::fprintf(stderr, "[GE] %s\n", line.c_str()); }, it->second);
+  if (a.ok()) {
+    Status s = set_log(*a);
+    if (!s.ok()) a = std::move(s).take();
   }
-  std::vector<std::string> warnings = a.ok() ? a->warnings : std::vector<std::string>();
+  std::vector<std::string> warnings = a.ok() && a->log <= LogLevel::warning ? a->warnings : std::vector<std::string>();
   Status s = a.ok() ? run_mode(*a, arguments, r.out) : Status(std::move(a).take_error());
   for (auto& w : warnings) r.out += format("[GE] WARN: {}\n", w);
   if (s.ok()) {

@@ -16,11 +16,12 @@ const std::vector<AtcOption>& atc_options() {
       {"om", own, "an .om file, for modes 1 and 6"},
       {"json", own, "the JSON file that mode 1 writes"},
       {"dump_mode", own, "1: with shapes (mode 1)"},
-      {"log", own, "debug, info, warning, error or null (default)"},
+      {"log", own, "the least that is reported: debug, info, warning (default), error or null"},
       {"check_report", own, "path of check_result.json"},
       {"display_model_info", own, "1: show the result's information after compiling"},
       {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any"},
       {"input_format", compiler, "NCHW (default), NHWC: inputs of rank 4 are fed channels-last, NCDHW, ND"},
+      {"external_weight", compiler, "0: weights in the .om (default), 1: each in a file weight/weight_<hash> beside it, 2: all in <output>_weight_combined"},
       {"out_nodes", compiler, "\"node:0;node2:1\" or names of values: where the model ends"},
       {"output_type", compiler, "FP32, FP16, UINT8, ... for all outputs, or \"node:0:FP16\""},
       {"fusion_switch_file", compiler, "which fusion rules are on: INI, JSON or lines NAME:off"},
@@ -59,7 +60,6 @@ const std::vector<AtcOption>& atc_options() {
       {"dynamic_batch_size", later, "one file serves every batch: --input_shape with -1"},
       {"dynamic_image_size", later, "one file serves every size: --input_shape with -1"},
       {"dynamic_dims", later, "one file serves every size: --input_shape with -1"},
-      {"external_weight", later, "weights stay in the .om file, where they are mapped and shared"},
   };
   static const std::vector<AtcOption> all = [] {
     std::vector<AtcOption> t = table;

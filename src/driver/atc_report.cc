@@ -76,7 +76,7 @@ Result<std::string> onnx_json(const std::string& path, bool shapes) {
 
 std::string om_json(const om::Package& p) {
   auto& program = *p.model.programs[static_cast<size_t>(p.model.entries[0]->program)];
-  Json r = {{"atc_version", p.model.producer}, {"atc_cmdline", p.model.command}, {"name", p.model.name}, {"source_hash", p.model.source_hash}, {"weight_size", p.weights.size()}};
+  Json r = {{"atc_version", p.model.producer}, {"atc_cmdline", p.model.command}, {"name", p.model.name}, {"source_hash", p.model.source_hash}, {"weight_size", om::weight_bytes(p)}};
   for (auto* ports : {&program.inputs, &program.outputs}) {
     Json list = Json::array();
     for (auto& port : *ports) list.push_back({{"name", port->name}, {"type", std::string(name(static_cast<DType>(port->dtype)))}, {"shape", port_dims(program, *port)}});
@@ -99,7 +99,7 @@ std::string display_model_info(const om::Package& p, int64_t file_bytes) {
   auto& program = *p.model.programs[static_cast<size_t>(p.model.entries[0]->program)];
   Json notes = Json::parse(p.notes, nullptr, false);
   int64_t arena = !notes.is_discarded() && notes.contains("memory") && notes["memory"].contains("arena") ? notes["memory"]["arena"].get<int64_t>() : 0;
-  auto weights = static_cast<int64_t>(p.weights.size());
+  int64_t weights = om::weight_bytes(p), inside = p.external_weight == om::ExternalWeight::none ? weights : 0;
   std::string soc = "cpu";
   for (auto& word : split(p.model.command, ' '))
     if (word.starts_with("--soc_version=")) soc = word.substr(14);
@@ -109,7 +109,7 @@ std::string display_model_info(const om::Package& p, int64_t file_bytes) {
                 "resource info: memory_size[{} B], weight_size[{} B], stream_num[1], event_num[0].\n"
                 "om info: modeldef_size[{} B], weight_data_size[{} B], tbe_kernels_size[0 B], cust_aicpu_kernel_store_size[0 B], task_info_size[{} tasks], so_store_size[0 B].\n"
                 "============ Display Model Info end   ============\n",
-                p.model.command, p.model.producer, soc, arena, weights, file_bytes - weights, weights, program.tasks.size());
+                p.model.command, p.model.producer, soc, arena, weights, file_bytes - inside, inside, program.tasks.size());
 }
 
 }  // namespace ge

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "driver/cache.h"
 #include "driver/model_edits.h"
+#include "driver/peak.h"
 #include "driver/shapes.h"
 #include "driver/verify.h"
 #include "import/onnx.h"
@@ -44,10 +45,25 @@ Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerRe
   return r;
 }
 
-// With all sizes known the arena is planned now, with the search; the file keeps the offsets.
-Status plan_memory(om::Package& package, const Options& o, Json& r) {
+// The limit where sizes may change: it holds for the largest. Without a largest it cannot be checked.
+Status check_limit(const om::Package& package, const Options& o, const std::vector<std::string>& tensors) {
   auto& program = *package.model.programs[0];
-  if (!program.symbols.empty()) return ok();
+  std::vector<int64_t> most;
+  for (auto& s : program.symbols) {
+    if (s->max == INT64_MAX) {
+      log(LogLevel::warning, format("mem_workspace_size is not checked: size '{}' has no upper limit; give it one with --input_shape (1~64)", s->name));
+      return ok();
+    }
+    most.push_back(s->max);
+  }
+  GE_TRY(auto b, runtime::Binding::make(package, program, most, {}));
+  return b->arena > o.workspace_limit ? Status(over_limit(*b, tensors, o.workspace_limit, true)) : ok();
+}
+
+// With all sizes known the arena is planned now, with the search; the file keeps the offsets.
+Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, Json& r) {
+  auto& program = *package.model.programs[0];
+  if (!program.symbols.empty()) return o.workspace_limit > 0 ? check_limit(package, o, tensors) : ok();
   runtime::BindOptions bind;
   bind.threads = 1;
   bind.plan.strategy = static_cast<arena::Strategy>(o.allocator_strategy);
@@ -59,8 +75,7 @@ Status plan_memory(om::Package& package, const Options& o, Json& r) {
   r["memory"]["proved"] = b->proved;
   r["memory"]["threads"] = 1;
   if (o.workspace_limit > 0 && b->arena > o.workspace_limit)
-    return error(code::kTooLarge, format("The model needs an arena of {}, the limit is {}.", bytes_text(static_cast<double>(b->arena)), bytes_text(static_cast<double>(o.workspace_limit))),
-                 "mem_workspace_size is too small for this model", "raise the limit or feed smaller inputs");
+    return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
   return ok();
 }
 
@@ -119,7 +134,7 @@ Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, c
   Json r = report(c.graph, c.trace, lowered);
   for (auto& v : verdicts) r["verified"].push_back({{"rule", v.rule}, {"eps", v.eps}, {"difference", v.difference}, {"off_at", v.off_at}});
   if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
-  GE_RETURN_IF_ERROR(plan_memory(c.package, o, r));
+  GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
   c.package.notes = r.dump();
   return c;
 }
@@ -183,6 +198,7 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string
 Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, std::string source_hash, std::chrono::steady_clock::time_point start) {
   if (!graph.ok()) return std::move(graph).take_error();
   GE_TRY(Compiled done, compile_imported(*std::move(graph), o, std::move(source_hash)));
+  done.package.external_weight = static_cast<om::ExternalWeight>(o.external_weight);
   done.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return done;
 }

@@ -136,6 +136,7 @@ const Entry kOptions[] = {
        o.op_backend = v;
        return ok();
      }},
+    {"external_weight", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.external_weight, n, v, 0, 2); }},
     {"export_compile_stat", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.export_compile_stat, n, v, 0, 2); }},
     {"debug_dir", [](Options& o, const std::string&, const std::string& v) -> Status {
        o.debug_dir = v;
@@ -162,7 +163,7 @@ const std::map<std::string, std::string>& raw_names() {
       {"ge.optimizationSwitch", "optimization_switch"}, {"ge.oo.level", "oo_level"}, {"ge.oo.constantFolding", "oo_constant_folding"},
       {"ge.oo.deadCodeElimination", "oo_dead_code_elimination"}, {"ge.topoSortingMode", "topo_sorting_mode"},
       {"ge.exportCompileStat", "export_compile_stat"}, {"ge.inputShape", "input_shape"}, {"ge.deterministic", "deterministic"},
-      {"ge.debugDir", "debug_dir"}, {"ge.op_compiler_cache_mode", "op_compiler_cache_mode"}, {"ge.op_compiler_cache_dir", "op_compiler_cache_dir"}};
+      {"ge.debugDir", "debug_dir"}, {"ge.externalWeight", "external_weight"}, {"ge.op_compiler_cache_mode", "op_compiler_cache_mode"}, {"ge.op_compiler_cache_dir", "op_compiler_cache_dir"}};
   return names;
 }
 

@@ -106,6 +106,13 @@ std::string fusion_warnings(const om::Package& package) {
   return out;
 }
 
+// " in m_weight_combined", " in 12 files, weight/weight_0a1b... and more"; "" for weights in the .om file.
+std::string weight_place(const om::ModelT& model) {
+  auto& files = model.weight_files;
+  if (files.empty()) return "";
+  return files.size() == 1 ? " in " + files[0]->name : format(" in {} files: {} ...", files.size(), files[0]->name);
+}
+
 std::string inspect_text(const om::Package& package, bool tasks) {
   auto& model = package.model;
   auto& p = *model.programs[static_cast<size_t>(model.entries[0]->program)];
@@ -114,7 +121,7 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   if (!model.source_hash.empty()) out += format("source hash: {}\n", model.source_hash);
   for (auto& port : p.inputs) out += format("input: {}\n", port_text(p, *port));
   for (auto& port : p.outputs) out += format("output: {}\n", port_text(p, *port));
-  out += format("tasks: {}\nweights: {}\n", p.tasks.size(), bytes_text(static_cast<double>(package.weights.size())));
+  out += format("tasks: {}\nweights: {}{}\n", p.tasks.size(), bytes_text(static_cast<double>(om::weight_bytes(package))), weight_place(model));
   Json r = Json::parse(package.notes, nullptr, false);
   if (!r.is_discarded() && r.contains("memory") && r["memory"].contains("arena"))
     out += format("arena: {} for {} thread, lower bound {}{}\n", bytes_text(r["memory"]["arena"].get<double>()), r["memory"]["threads"].get<int>(),

@@ -36,6 +36,19 @@ class Emitter {
     return ok();
   }
 
+  // The name of each buffer's value; of an operator's workspace, the operator.
+  std::vector<std::string> tensors() const {
+    std::vector<std::string> out(package_.model.programs[0]->buffers.size());
+    for (size_t s = 0; s < buffer_of_.size(); ++s) {
+      if (buffer_of_[s] < 0) continue;
+      auto& storage = placement_.storages()[s];
+      auto& name = out[static_cast<size_t>(buffer_of_[s])];
+      if (storage.value) name = g_.value(storage.value).name;
+      else if (lowered_.first[s] >= 0) name = "workspace of " + g_.node(lowered_.tasks[static_cast<size_t>(lowered_.first[s])].node).name;
+    }
+    return out;
+  }
+
  private:
   // Symbols in the order of the inputs' axes, each with the first axis that gives its value.
   void symbols() {
@@ -183,8 +196,12 @@ class Emitter {
 
 }  // namespace
 
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, om::Package& package) {
-  return Emitter(g, placement, lowered, package).run(reuse);
+Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, om::Package& package,
+            std::vector<std::string>& tensors) {
+  Emitter e(g, placement, lowered, package);
+  GE_RETURN_IF_ERROR(e.run(reuse));
+  tensors = e.tensors();
+  return ok();
 }
 
 }  // namespace ge::lower

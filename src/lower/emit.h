@@ -34,7 +34,8 @@ struct Lowered {
   std::map<int, size_t> packed_of;           // storage -> packed
 };
 
-// Fills the package: symbols, ports, buffers, tasks, one segment, the weights.
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, om::Package& package);
+// Fills the package: symbols, ports, buffers, tasks, one segment, the weights. tensors: a name for each buffer.
+Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, om::Package& package,
+            std::vector<std::string>& tensors);
 
 }  // namespace ge::lower

@@ -231,7 +231,7 @@ Result<om::Package> Lowering::run() {
   lifetimes();
   if (options_.reuse) in_place();
   om::Package package;
-  GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, options_.reuse, package));
+  GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, options_.reuse, package, report_.tensors));
   report_.weights = static_cast<int64_t>(package.weights.size());
   report_.tasks = static_cast<int>(tasks_.size());
   report_.aliases = placement_.counts;

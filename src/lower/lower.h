@@ -21,6 +21,7 @@ struct LowerReport {
   int64_t weights = 0;          // bytes
   int tasks = 0;
   std::vector<std::string> reference_ops;  // ops that run on a reference kernel
+  std::vector<std::string> tensors;        // of each buffer of the program: the value that it ends up holding
 };
 
 Result<om::Package> lower(const ir::Graph& g, const LowerOptions& options, LowerReport& report);

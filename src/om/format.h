@@ -7,8 +7,9 @@
 //   32  section table: {u32 kind, u32 flags, u64 offset, u64 size, u64 checksum} each
 //
 // Sections: META (FlatBuffers, om.fbs), NOTES (JSON report), SUMS (checksum of each block of the
-// weights), WEIGHTS (page-aligned, mapped; its own checksum field is 0: SUMS covers it). Unknown
-// sections are skipped. Checksums are xxHash64. Bytes between sections are zero and are checked.
+// weights), WEIGHTS (page-aligned, mapped; its own checksum field is 0: SUMS covers it). Where the
+// weights lie in files of their own, META names and sums those, and the last two sections are empty.
+// Unknown sections are skipped. Checksums are xxHash64. Bytes between sections are zero and are checked.
 #pragma once
 
 #include <array>

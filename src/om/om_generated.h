@@ -62,6 +62,10 @@ struct Entry;
 struct EntryBuilder;
 struct EntryT;
 
+struct WeightFile;
+struct WeightFileBuilder;
+struct WeightFileT;
+
 struct Model;
 struct ModelBuilder;
 struct ModelT;
@@ -1703,6 +1707,100 @@ inline flatbuffers::Offset<Entry> CreateEntryDirect(
 
 flatbuffers::Offset<Entry> CreateEntry(flatbuffers::FlatBufferBuilder &_fbb, const EntryT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
 
+struct WeightFileT : public flatbuffers::NativeTable {
+  typedef WeightFile TableType;
+  std::string name{};
+  uint64_t bytes = 0;
+  uint64_t checksum = 0;
+};
+
+struct WeightFile FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
+  typedef WeightFileT NativeTableType;
+  typedef WeightFileBuilder Builder;
+  struct Traits;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_NAME = 4,
+    VT_BYTES = 6,
+    VT_CHECKSUM = 8
+  };
+  const flatbuffers::String *name() const {
+    return GetPointer<const flatbuffers::String *>(VT_NAME);
+  }
+  uint64_t bytes() const {
+    return GetField<uint64_t>(VT_BYTES, 0);
+  }
+  uint64_t checksum() const {
+    return GetField<uint64_t>(VT_CHECKSUM, 0);
+  }
+  bool Verify(flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyOffset(verifier, VT_NAME) &&
+           verifier.VerifyString(name()) &&
+           VerifyField<uint64_t>(verifier, VT_BYTES, 8) &&
+           VerifyField<uint64_t>(verifier, VT_CHECKSUM, 8) &&
+           verifier.EndTable();
+  }
+  WeightFileT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
+  void UnPackTo(WeightFileT *_o, const flatbuffers::resolver_function_t *_resolver = nullptr) const;
+  static flatbuffers::Offset<WeightFile> Pack(flatbuffers::FlatBufferBuilder &_fbb, const WeightFileT* _o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
+};
+
+struct WeightFileBuilder {
+  typedef WeightFile Table;
+  flatbuffers::FlatBufferBuilder &fbb_;
+  flatbuffers::uoffset_t start_;
+  void add_name(flatbuffers::Offset<flatbuffers::String> name) {
+    fbb_.AddOffset(WeightFile::VT_NAME, name);
+  }
+  void add_bytes(uint64_t bytes) {
+    fbb_.AddElement<uint64_t>(WeightFile::VT_BYTES, bytes, 0);
+  }
+  void add_checksum(uint64_t checksum) {
+    fbb_.AddElement<uint64_t>(WeightFile::VT_CHECKSUM, checksum, 0);
+  }
+  explicit WeightFileBuilder(flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  flatbuffers::Offset<WeightFile> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = flatbuffers::Offset<WeightFile>(end);
+    return o;
+  }
+};
+
+inline flatbuffers::Offset<WeightFile> CreateWeightFile(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    flatbuffers::Offset<flatbuffers::String> name = 0,
+    uint64_t bytes = 0,
+    uint64_t checksum = 0) {
+  WeightFileBuilder builder_(_fbb);
+  builder_.add_checksum(checksum);
+  builder_.add_bytes(bytes);
+  builder_.add_name(name);
+  return builder_.Finish();
+}
+
+struct WeightFile::Traits {
+  using type = WeightFile;
+  static auto constexpr Create = CreateWeightFile;
+};
+
+inline flatbuffers::Offset<WeightFile> CreateWeightFileDirect(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    const char *name = nullptr,
+    uint64_t bytes = 0,
+    uint64_t checksum = 0) {
+  auto name__ = name ? _fbb.CreateString(name) : 0;
+  return ge::om::CreateWeightFile(
+      _fbb,
+      name__,
+      bytes,
+      checksum);
+}
+
+flatbuffers::Offset<WeightFile> CreateWeightFile(flatbuffers::FlatBufferBuilder &_fbb, const WeightFileT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
+
 struct ModelT : public flatbuffers::NativeTable {
   typedef Model TableType;
   std::string name{};
@@ -1713,6 +1811,7 @@ struct ModelT : public flatbuffers::NativeTable {
   std::vector<std::unique_ptr<ge::om::EntryT>> entries{};
   std::vector<std::unique_ptr<ge::om::ProgramT>> programs{};
   std::vector<std::unique_ptr<ge::om::StateT>> states{};
+  std::vector<std::unique_ptr<ge::om::WeightFileT>> weight_files{};
   ModelT() = default;
   ModelT(const ModelT &o);
   ModelT(ModelT&&) FLATBUFFERS_NOEXCEPT = default;
@@ -1731,7 +1830,8 @@ struct Model FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_KERNELS = 12,
     VT_ENTRIES = 14,
     VT_PROGRAMS = 16,
-    VT_STATES = 18
+    VT_STATES = 18,
+    VT_WEIGHT_FILES = 20
   };
   const flatbuffers::String *name() const {
     return GetPointer<const flatbuffers::String *>(VT_NAME);
@@ -1757,6 +1857,9 @@ struct Model FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   const flatbuffers::Vector<flatbuffers::Offset<ge::om::State>> *states() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::State>> *>(VT_STATES);
   }
+  const flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>> *weight_files() const {
+    return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>> *>(VT_WEIGHT_FILES);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_NAME) &&
@@ -1779,6 +1882,9 @@ struct Model FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            VerifyOffset(verifier, VT_STATES) &&
            verifier.VerifyVector(states()) &&
            verifier.VerifyVectorOfTables(states()) &&
+           VerifyOffset(verifier, VT_WEIGHT_FILES) &&
+           verifier.VerifyVector(weight_files()) &&
+           verifier.VerifyVectorOfTables(weight_files()) &&
            verifier.EndTable();
   }
   ModelT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -1814,6 +1920,9 @@ struct ModelBuilder {
   void add_states(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::State>>> states) {
     fbb_.AddOffset(Model::VT_STATES, states);
   }
+  void add_weight_files(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>>> weight_files) {
+    fbb_.AddOffset(Model::VT_WEIGHT_FILES, weight_files);
+  }
   explicit ModelBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1834,8 +1943,10 @@ inline flatbuffers::Offset<Model> CreateModel(
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> kernels = 0,
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Entry>>> entries = 0,
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Program>>> programs = 0,
-    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::State>>> states = 0) {
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::State>>> states = 0,
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>>> weight_files = 0) {
   ModelBuilder builder_(_fbb);
+  builder_.add_weight_files(weight_files);
   builder_.add_states(states);
   builder_.add_programs(programs);
   builder_.add_entries(entries);
@@ -1861,7 +1972,8 @@ inline flatbuffers::Offset<Model> CreateModelDirect(
     const std::vector<flatbuffers::Offset<flatbuffers::String>> *kernels = nullptr,
     const std::vector<flatbuffers::Offset<ge::om::Entry>> *entries = nullptr,
     const std::vector<flatbuffers::Offset<ge::om::Program>> *programs = nullptr,
-    const std::vector<flatbuffers::Offset<ge::om::State>> *states = nullptr) {
+    const std::vector<flatbuffers::Offset<ge::om::State>> *states = nullptr,
+    const std::vector<flatbuffers::Offset<ge::om::WeightFile>> *weight_files = nullptr) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   auto producer__ = producer ? _fbb.CreateString(producer) : 0;
   auto command__ = command ? _fbb.CreateString(command) : 0;
@@ -1870,6 +1982,7 @@ inline flatbuffers::Offset<Model> CreateModelDirect(
   auto entries__ = entries ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Entry>>(*entries) : 0;
   auto programs__ = programs ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Program>>(*programs) : 0;
   auto states__ = states ? _fbb.CreateVector<flatbuffers::Offset<ge::om::State>>(*states) : 0;
+  auto weight_files__ = weight_files ? _fbb.CreateVector<flatbuffers::Offset<ge::om::WeightFile>>(*weight_files) : 0;
   return ge::om::CreateModel(
       _fbb,
       name__,
@@ -1879,7 +1992,8 @@ inline flatbuffers::Offset<Model> CreateModelDirect(
       kernels__,
       entries__,
       programs__,
-      states__);
+      states__,
+      weight_files__);
 }
 
 flatbuffers::Offset<Model> CreateModel(flatbuffers::FlatBufferBuilder &_fbb, const ModelT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -2405,6 +2519,38 @@ inline flatbuffers::Offset<Entry> CreateEntry(flatbuffers::FlatBufferBuilder &_f
       _program);
 }
 
+inline WeightFileT *WeightFile::UnPack(const flatbuffers::resolver_function_t *_resolver) const {
+  auto _o = std::make_unique<WeightFileT>();
+  UnPackTo(_o.get(), _resolver);
+  return _o.release();
+}
+
+inline void WeightFile::UnPackTo(WeightFileT *_o, const flatbuffers::resolver_function_t *_resolver) const {
+  (void)_o;
+  (void)_resolver;
+  { auto _e = name(); if (_e) _o->name = _e->str(); }
+  { auto _e = bytes(); _o->bytes = _e; }
+  { auto _e = checksum(); _o->checksum = _e; }
+}
+
+inline flatbuffers::Offset<WeightFile> WeightFile::Pack(flatbuffers::FlatBufferBuilder &_fbb, const WeightFileT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
+  return CreateWeightFile(_fbb, _o, _rehasher);
+}
+
+inline flatbuffers::Offset<WeightFile> CreateWeightFile(flatbuffers::FlatBufferBuilder &_fbb, const WeightFileT *_o, const flatbuffers::rehasher_function_t *_rehasher) {
+  (void)_rehasher;
+  (void)_o;
+  struct _VectorArgs { flatbuffers::FlatBufferBuilder *__fbb; const WeightFileT* __o; const flatbuffers::rehasher_function_t *__rehasher; } _va = { &_fbb, _o, _rehasher}; (void)_va;
+  auto _name = _o->name.empty() ? 0 : _fbb.CreateString(_o->name);
+  auto _bytes = _o->bytes;
+  auto _checksum = _o->checksum;
+  return ge::om::CreateWeightFile(
+      _fbb,
+      _name,
+      _bytes,
+      _checksum);
+}
+
 inline ModelT::ModelT(const ModelT &o)
       : name(o.name),
         producer(o.producer),
@@ -2417,6 +2563,8 @@ inline ModelT::ModelT(const ModelT &o)
   for (const auto &programs_ : o.programs) { programs.emplace_back((programs_) ? new ge::om::ProgramT(*programs_) : nullptr); }
   states.reserve(o.states.size());
   for (const auto &states_ : o.states) { states.emplace_back((states_) ? new ge::om::StateT(*states_) : nullptr); }
+  weight_files.reserve(o.weight_files.size());
+  for (const auto &weight_files_ : o.weight_files) { weight_files.emplace_back((weight_files_) ? new ge::om::WeightFileT(*weight_files_) : nullptr); }
 }
 
 inline ModelT &ModelT::operator=(ModelT o) FLATBUFFERS_NOEXCEPT {
@@ -2428,6 +2576,7 @@ inline ModelT &ModelT::operator=(ModelT o) FLATBUFFERS_NOEXCEPT {
   std::swap(entries, o.entries);
   std::swap(programs, o.programs);
   std::swap(states, o.states);
+  std::swap(weight_files, o.weight_files);
   return *this;
 }
 
@@ -2448,6 +2597,7 @@ inline void Model::UnPackTo(ModelT *_o, const flatbuffers::resolver_function_t *
   { auto _e = entries(); if (_e) { _o->entries.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->entries[_i] = std::unique_ptr<ge::om::EntryT>(_e->Get(_i)->UnPack(_resolver)); } } }
   { auto _e = programs(); if (_e) { _o->programs.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->programs[_i] = std::unique_ptr<ge::om::ProgramT>(_e->Get(_i)->UnPack(_resolver)); } } }
   { auto _e = states(); if (_e) { _o->states.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->states[_i] = std::unique_ptr<ge::om::StateT>(_e->Get(_i)->UnPack(_resolver)); } } }
+  { auto _e = weight_files(); if (_e) { _o->weight_files.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->weight_files[_i] = std::unique_ptr<ge::om::WeightFileT>(_e->Get(_i)->UnPack(_resolver)); } } }
 }
 
 inline flatbuffers::Offset<Model> Model::Pack(flatbuffers::FlatBufferBuilder &_fbb, const ModelT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2466,6 +2616,7 @@ inline flatbuffers::Offset<Model> CreateModel(flatbuffers::FlatBufferBuilder &_f
   auto _entries = _o->entries.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Entry>> (_o->entries.size(), [](size_t i, _VectorArgs *__va) { return CreateEntry(*__va->__fbb, __va->__o->entries[i].get(), __va->__rehasher); }, &_va ) : 0;
   auto _programs = _o->programs.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Program>> (_o->programs.size(), [](size_t i, _VectorArgs *__va) { return CreateProgram(*__va->__fbb, __va->__o->programs[i].get(), __va->__rehasher); }, &_va ) : 0;
   auto _states = _o->states.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::State>> (_o->states.size(), [](size_t i, _VectorArgs *__va) { return CreateState(*__va->__fbb, __va->__o->states[i].get(), __va->__rehasher); }, &_va ) : 0;
+  auto _weight_files = _o->weight_files.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::WeightFile>> (_o->weight_files.size(), [](size_t i, _VectorArgs *__va) { return CreateWeightFile(*__va->__fbb, __va->__o->weight_files[i].get(), __va->__rehasher); }, &_va ) : 0;
   return ge::om::CreateModel(
       _fbb,
       _name,
@@ -2475,7 +2626,8 @@ inline flatbuffers::Offset<Model> CreateModel(flatbuffers::FlatBufferBuilder &_f
       _kernels,
       _entries,
       _programs,
-      _states);
+      _states,
+      _weight_files);
 }
 
 inline const ge::om::Model *GetModel(const void *buf) {

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "om/check.h"
+#include "om/external.h"
 #include "om/format.h"
 
 namespace ge::om {
@@ -67,7 +68,7 @@ Status check_sums(Bytes weights, Bytes sums) {
 
 }  // namespace
 
-Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights) {
+Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights, const std::optional<std::string>& folder) {
   Bytes bytes = file->bytes();
   GE_TRY(auto table, read_table(bytes));
   Bytes part[5];
@@ -87,7 +88,12 @@ Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights)
   p.notes.assign(reinterpret_cast<const char*>(part[2].data()), part[2].size());
   p.weights = part[4];
   p.keep = file;
-  if (check_weights) GE_RETURN_IF_ERROR(check_sums(part[4], part[3]));
+  if (!p.model.weight_files.empty()) {
+    if (part[4].size()) return damaged("its weights lie both inside and outside of it");
+    GE_RETURN_IF_ERROR(open_weight_files(p, folder, check_weights));
+  } else if (check_weights) {
+    GE_RETURN_IF_ERROR(check_sums(part[4], part[3]));
+  }
   GE_RETURN_IF_ERROR(check(p));
   return p;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/file.h"
 #include "om/program.h"
@@ -9,6 +11,7 @@
 namespace ge::om {
 
 // Checks the header, all lengths and every checksum but the weights'; with check_weights those too.
-Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights);
+// folder: where the file lies, for weights outside of it; absent where it came as bytes.
+Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights, const std::optional<std::string>& folder = {});
 
 }  // namespace ge::om

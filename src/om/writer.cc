@@ -1,8 +1,10 @@
 #include "om/writer.h"
 
 #include <cstring>
+#include <filesystem>
 
 #include "base/hash.h"
+#include "om/external.h"
 #include "om/format.h"
 
 namespace ge::om {
@@ -15,18 +17,17 @@ void put(std::vector<std::byte>& out, size_t at, const T& v) {
   std::memcpy(out.data() + at, &v, sizeof v);
 }
 
-}  // namespace
-
-std::vector<std::byte> head_bytes(const Package& p) {
+// Everything but the weights, which follow.
+std::vector<std::byte> head_bytes(const ModelT& model, const std::string& notes, std::span<const std::byte> weights) {
   flatbuffers::FlatBufferBuilder builder(1 << 16);
-  builder.Finish(CreateModel(builder, &p.model), ModelIdentifier());
+  builder.Finish(CreateModel(builder, &model), ModelIdentifier());
   std::vector<uint64_t> sums;
-  for (size_t at = 0; at < p.weights.size(); at += kSumBlock)
-    sums.push_back(hash64(p.weights.subspan(at, std::min(kSumBlock, p.weights.size() - at))));
+  for (size_t at = 0; at < weights.size(); at += kSumBlock)
+    sums.push_back(hash64(weights.subspan(at, std::min(kSumBlock, weights.size() - at))));
 
   std::span<const std::byte> parts[3] = {
       std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())),
-      std::as_bytes(std::span(p.notes.data(), p.notes.size())), std::as_bytes(std::span(sums))};
+      std::as_bytes(std::span(notes.data(), notes.size())), std::as_bytes(std::span(sums))};
   SectionEntry table[4] = {};
   size_t at = round_up(kHeaderBytes + 4 * kSectionBytes, kWeightAlign);
   for (uint32_t i = 0; i < 3; ++i) {
@@ -34,13 +35,13 @@ std::vector<std::byte> head_bytes(const Package& p) {
     at = round_up(at + parts[i].size(), kWeightAlign);
   }
   at = round_up(at, kPage);
-  table[3] = {SectionKind::weights, 0, at, p.weights.size(), 0};
+  table[3] = {SectionKind::weights, 0, at, weights.size(), 0};
 
   std::vector<std::byte> out(at);
   std::memcpy(out.data(), kMagic.data(), kMagic.size());
   put(out, 8, kFormatVersion);
   put(out, 12, uint32_t(4));
-  put(out, 16, uint64_t(at + p.weights.size()));
+  put(out, 16, uint64_t(at + weights.size()));
   for (size_t i = 0; i < 4; ++i) put(out, kHeaderBytes + i * kSectionBytes, table[i]);
   put(out, 24, hash64(std::span(out).first(kHeaderBytes + 4 * kSectionBytes)));
   for (size_t i = 0; i < 3; ++i)
@@ -48,16 +49,35 @@ std::vector<std::byte> head_bytes(const Package& p) {
   return out;
 }
 
+}  // namespace
+
 std::vector<std::byte> to_bytes(const Package& p) {
-  auto out = head_bytes(p);
+  ModelT alone;
+  if (!p.model.weight_files.empty()) alone = p.model, alone.weight_files.clear();
+  auto out = head_bytes(p.model.weight_files.empty() ? p.model : alone, p.notes, p.weights);
   out.insert(out.end(), p.weights.begin(), p.weights.end());
   return out;
 }
 
 Status write(const Package& p, const std::string& path) {
-  auto head = head_bytes(p);
-  std::span<const std::byte> parts[2] = {head, p.weights};
-  return write_file(path, parts);
+  namespace fs = std::filesystem;
+  if (p.external_weight == ExternalWeight::none || p.weights.empty()) {
+    auto head = head_bytes(p.model, p.notes, p.weights);
+    std::span<const std::byte> parts[2] = {head, p.weights};
+    return write_file(path, parts);
+  }
+  fs::path om(path), weights = om.parent_path() / kWeightFolder;
+  GE_TRY(auto apart, set_apart(p, om.filename().string()));
+  auto head = head_bytes(apart.model, p.notes, {});
+  std::vector<FileContent> files;
+  for (size_t i = 0; i < apart.contents.size(); ++i)
+    files.push_back({(om.parent_path() / apart.model.weight_files[i]->name).string(), {apart.contents[i]}});
+  files.push_back({path, {head}});
+  std::error_code ignored;  // a folder that cannot be made fails the files in it
+  bool made = p.external_weight == ExternalWeight::each && fs::create_directory(weights, ignored);
+  Status s = write_files(files);
+  if (!s.ok() && made) fs::remove(weights, ignored);
+  return s;
 }
 
 }  // namespace ge::om

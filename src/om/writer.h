@@ -8,10 +8,10 @@
 
 namespace ge::om {
 
-// Everything but the weights; the weights follow at the page-aligned offset `weights_at`.
-std::vector<std::byte> head_bytes(const Package& p);
+// One self-contained file, whatever p.external_weight says.
 std::vector<std::byte> to_bytes(const Package& p);
-// Written beside the path and renamed.
+// The .om file, and the weight files where p.external_weight asks for such. All are written aside and renamed,
+// the .om last; where one cannot be written, none is left.
 Status write(const Package& p, const std::string& path);
 
 }  // namespace ge::om

@@ -108,7 +108,7 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
     }
     if (verdict) verdict = allowed(g, m, r.fusion.name, context.options);
     if (!verdict) {
-      best = {static_cast<int>(p.nodes.size()), static_cast<int>(p.nodes.size()), anchor, verdict.why, verdict.help};
+      best = {static_cast<int>(p.nodes.size()), static_cast<int>(p.nodes.size()), verdict.node.empty() ? anchor : verdict.node, verdict.why, verdict.help};
       large |= p.nodes.size() >= 5;
       continue;
     }

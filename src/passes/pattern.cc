@@ -54,6 +54,15 @@ ValueId Match::value(std::string_view name) const {
   return it == values.end() ? ValueId{} : it->second;
 }
 
+std::string Match::reader_of(std::string_view name) const {
+  ValueId v = value(name);
+  for (auto& [output, id] : nodes) {
+    auto& inputs = g->node(id).inputs;
+    if (std::find(inputs.begin(), inputs.end(), v) != inputs.end()) return g->node(id).name;
+  }
+  return "";
+}
+
 std::vector<std::string> Match::origins() const {
   std::vector<std::pair<int64_t, NodeId>> sorted;
   for (auto& [n, id] : nodes) sorted.push_back({g->node(id).rank, id});
@@ -131,7 +140,7 @@ class Matcher {
   bool operand(const PatternOperand& o, ValueId v, NodeId reader) {
     if (!v) return o.optional || fail(reader, [&] { return format("input %{} is missing", o.name); });
     auto it = m_.values.find(o.name);
-    if (it != m_.values.end()) return it->second == v || fail(reader, [&] { return format("%{} is expected to be one value, but it is {} and {}", o.name, g_.value(it->second).name, g_.value(v).name); });
+    if (it != m_.values.end()) return it->second == v || fail(reader, [&] { return format("%{} is expected to be one value, but it is {} and {}", o.name, g_.value(it->second).name, g_.value(v).name); }, Worth::when_close, true);
     for (size_t k = 0; k < p_.nodes.size(); ++k) {
       if (p_.nodes[k].output != o.name) continue;
       NodeId producer = g_.value(v).producer;
@@ -150,11 +159,12 @@ class Matcher {
   // of the pattern was matched before it, or when nothing but glue stands between it and what was expected.
   enum class Worth { never, when_close, always };
 
+  // miswired: the node matched last is of the right kind but does not belong here.
   template <class Text>
-  bool fail(NodeId blocker, Text why, Worth worth = Worth::when_close) {
-    int matched = static_cast<int>(m_.nodes.size());
+  bool fail(NodeId blocker, Text why, Worth worth = Worth::when_close, bool miswired = false) {
+    int found = static_cast<int>(m_.nodes.size()), matched = found - miswired;
     if (matched < failure_.matched || (matched == failure_.matched && !failure_.why.empty())) return false;
-    bool early = matched * 2 <= static_cast<int>(p_.nodes.size());
+    bool early = found * 2 <= static_cast<int>(p_.nodes.size());
     if (worth == Worth::never || (worth == Worth::when_close && early && !glue_hides(blocker))) return false;
     failure_.matched = matched;
     failure_.blocker = g_.node(blocker).name;

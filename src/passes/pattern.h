@@ -48,6 +48,7 @@ struct Match {
   bool has(std::string_view name) const { return bool(value(name)); }
   const ir::Type& type(std::string_view name) const { return g->value(value(name)).type; }
   const Tensor* constant(std::string_view name) const { return g->value(value(name)).constant.get(); }
+  std::string reader_of(std::string_view name) const;     // the matched node that reads the value, by name
   std::vector<std::string> origins() const;               // of all matched nodes, in the model's order
 };
 

@@ -25,12 +25,13 @@ void Trace::off(std::string rule) {
 namespace {
 
 // Does the group make up for the near miss? A rule's group does when it began at the same anchor, or holds both
-// anchor and blocker. Regions and epilogues take whatever is left over: only what holds both makes up.
+// anchor and blocker. Regions and epilogues take whatever is left over: only what holds both makes up. A region
+// makes up for no rule that found all its nodes: it cannot be the tail of a product or convolution.
 bool makes_up(const Fused& f, const NearMiss& m) {
   auto took = [&](const std::string& name) { return std::find(f.origins.begin(), f.origins.end(), name) != f.origins.end(); };
   if (!took(m.anchor)) return false;
   bool leftovers = f.rule == "vector_region" || f.rule == "cube_epilogue";
-  if (f.rule == "vector_region" && m.large) return false;
+  if (f.rule == "vector_region" && (m.large || (m.rule != f.rule && m.matched == m.of))) return false;
   if (!leftovers && f.anchor == m.anchor) return true;
   return m.blocker.empty() || m.blocker == m.anchor || took(m.blocker);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <new>
 
 #include "base/text.h"
@@ -13,7 +14,7 @@ namespace ge::runtime {
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const LoadOptions& options) {
   GE_TRY(auto file, MappedFile::open(path));
-  auto package = om::read(file, options.check_weights);
+  auto package = om::read(file, options.check_weights, std::filesystem::path(path).parent_path().string());
   if (!package.ok()) return std::move(package).context("opening " + path).take_error();
   return from(*std::move(package), options);
 }
@@ -102,7 +103,7 @@ Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const
 Memory Model::memory() const {
   std::lock_guard lock(mutex_);
   Memory m;
-  m.weights = static_cast<int64_t>(package_.weights.size());
+  m.weights = om::weight_bytes(package_);
   m.arena = arena_;
   m.contexts = contexts_;
   return m;

@@ -1,6 +1,8 @@
 // The C interface through its header alone: errors, shapes, running, memory.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -17,6 +19,44 @@ std::vector<std::byte> model_bytes() {
   %y = MatMul(%x, %w)
 })"), {});
   return om::to_bytes(c->package);
+}
+
+TEST(CApi, WeightsOutsideAreFoundByPathOnly) {
+  namespace fs = std::filesystem;
+  fs::path folder = fs::path(testing::TempDir()) / format("ge_capi_external{}", ::getpid());
+  fs::create_directories(folder);
+  Options o;
+  for (int mode : {1, 2}) {
+    o.external_weight = mode;
+    auto c = compile_graph(*ir::parse("graph main(%x: f32[4]) -> (%y) {\n  %w: f32[4] = [1, 2, 3, 4]\n  %y = Mul(%x, %w)\n}"), o);
+    ASSERT_TRUE(c.ok());
+    std::string path = (folder / format("m{}.om", mode)).string();
+    ASSERT_TRUE(om::write(c->package, path).ok());
+    ge_load_options options = {1, 1, 0};
+    ge_model* m = nullptr;
+    ASSERT_EQ(ge_load(path.c_str(), &options, &m), GE_OK) << ge_last_error().message;
+    EXPECT_EQ(ge_model_memory(m).weights, 16);
+    ge_binding* b = nullptr;
+    int64_t shape[] = {4};
+    const int64_t* dims[] = {shape};
+    ASSERT_EQ(ge_bind(m, dims, &b), GE_OK);
+    float x[] = {1, 1, 1, 2}, y[4];
+    const void* in[] = {x};
+    void* out[] = {y};
+    ASSERT_EQ(ge_run(b, in, out), GE_OK);
+    EXPECT_EQ(std::vector<float>(y, y + 4), (std::vector<float>{1, 2, 3, 8}));
+    ge_binding_free(b);
+    ge_model_free(m);
+    auto bytes = *MappedFile::open(path);
+    EXPECT_EQ(ge_load_bytes(bytes->bytes().data(), bytes->bytes().size(), &options, &m), GE_ERROR);
+    EXPECT_NE(std::string(ge_last_error().message).find("outside of it"), std::string::npos);
+    EXPECT_STREQ(ge_last_error().fix, "load the model from its path");
+    fs::remove(folder / "m2_weight_combined");
+    fs::remove_all(folder / "weight");
+    EXPECT_EQ(ge_load(path.c_str(), &options, &m), GE_ERROR);
+    EXPECT_STREQ(ge_last_error().code, "E10410");
+  }
+  fs::remove_all(folder);
 }
 
 TEST(CApi, LoadBindRun) {

@@ -554,44 +554,5 @@ TEST_F(Files, NoFile) {
   EXPECT_EQ(load("").error().code, code::kOpen);  // a folder
 }
 
-std::string shared_cases() {
-  if (const char* s = ::getenv("GE_SHARED")) return std::string(s) + "/cases";
-  return GE_SOURCE_DIR "/../shared/cases";
-}
-
-TEST(Cases, ImportOrTheRightError) {
-  if (!fs::exists(shared_cases()))
-    GTEST_SKIP() << "no shared cases; the tests above hold small equivalents";
-  const std::map<std::string, std::pair<const char*, const char*>> bad = {
-      {"bad_cyclic_graph", {code::kBadGraph, "cycle"}},
-      {"bad_dangling_input", {code::kBadGraph, "reads value \"w\""}},
-      {"bad_initializer_too_long", {code::kParse, "needs 8 bytes, its data have 4096"}},
-      {"bad_initializer_too_short", {code::kParse, "Tensor"}},
-      {"bad_missing_type", {code::kBadGraph, "Value \"x\" has no type"}},
-      {"bad_recursive_function", {code::kBadGraph, "loc.f -> loc.h -> loc.f"}},
-      {"bad_truncated_file", {code::kParse, "incomplete"}},
-  };
-  int seen = 0;
-  for (auto& entry : fs::directory_iterator(shared_cases())) {
-    if (!fs::exists(entry.path() / "model.onnx")) continue;
-    ++seen;
-    std::string name = entry.path().filename();
-    SCOPED_TRACE(name);
-    auto g = import_onnx_file(entry.path() / "model.onnx");
-    if (auto it = bad.find(name); it != bad.end()) {
-      ASSERT_FALSE(g.ok());
-      EXPECT_EQ(g.error().code, it->second.first) << g.error().text();
-      EXPECT_THAT(g.error().text(), HasSubstr(it->second.second));
-    } else if (g.ok()) {
-      EXPECT_TRUE(ir::verify(*g).ok());
-    } else {
-      // The one other right answer: an operator that is not there, named.
-      EXPECT_EQ(g.error().code, code::kUnsupportedOp) << g.error().text();
-      EXPECT_THAT(g.error().text(), HasSubstr("not supported"));
-    }
-  }
-  EXPECT_GT(seen, 50);
-}
-
 }  // namespace
 }  // namespace ge

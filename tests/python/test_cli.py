@@ -52,6 +52,49 @@ def test_atc_failures(arguments, code, word, tmp_path):
     assert not list(tmp_path.glob("*.om"))
 
 
+@pytest.fixture(scope="module")
+def near_miss(tmp_path_factory):
+    """MatMul, then an Add, and the product is an output too."""
+    folder = tmp_path_factory.mktemp("near")
+    weights = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in (("w", (4, 3)), ("b", (3,)))]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["t"], name="product"), helper.make_node("Add", ["t", "b"], ["y"], name="sum")]
+    x, t, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [2, 4]), ("t", [2, 3]), ("y", [2, 3])))
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], [y, t], weights), opset_imports=[helper.make_opsetid("", 17)],
+                                ir_version=9), folder / "m.onnx")
+    (folder / "file").write_text("")
+    return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("level,warns,debugs", [
+    (None, True, False), ("debug", True, True), ("info", True, False), ("warning", True, False), ("error", False, False),
+    ("null", False, False)])
+def test_every_level_of_the_log(level, warns, debugs, near_miss, tmp_path):
+    """A near miss, an ignored option and a cache that cannot be used warn; a failure is always told."""
+    arguments = [f"--model={near_miss}", "--framework=5", "--output=m", "--soc_version=cpu", "--aicore_num=2",
+                 "--op_compiler_cache_mode=enable", f"--op_compiler_cache_dir={near_miss.parent / 'file' / 'cache'}"]
+    arguments += [] if level is None else [f"--log={level}"]
+    done = run("atc", *arguments, cwd=tmp_path)
+    assert done.returncode == 0 and "ATC run success" in done.stdout and (tmp_path / "m.om").exists()
+    assert ("[GE] WARN: Fusion pattern MatMul+Add not matched" in done.stdout) == warns
+    assert ("[GE] WARN: --aicore_num" in done.stdout) == warns
+    assert ("[GE] WARN: " in done.stderr and "cache folder" in done.stderr) == warns
+    assert ("[GE] DEBUG: pass fuse" in done.stderr) == debugs
+    if not warns:
+        assert "WARN" not in done.stdout and done.stderr == ""
+    if level not in (None, "debug"):
+        assert "DEBUG" not in done.stderr
+    failed = run("atc", *[a.replace("m.onnx", "nothing.onnx") for a in arguments], cwd=tmp_path)
+    assert failed.returncode != 0 and "E10410" in failed.stderr and "ATC run failed" in failed.stdout
+    assert ("WARN" in failed.stdout) == warns
+
+
+@pytest.mark.parametrize("level", ["none", "warn", "ERROR", ""])
+def test_other_levels(level, near_miss, tmp_path):
+    done = run("atc", f"--model={near_miss}", "--framework=5", "--output=m", "--soc_version=cpu", f"--log={level}", cwd=tmp_path)
+    assert done.returncode != 0 and "E10001" in done.stderr and "debug, info, warning, error or null" in done.stderr
+    assert not (tmp_path / "m.om").exists()
+
+
 def test_ge_run_with_every_kind_of_file(magika, tmp_path):
     om, _ = magika
     feeds = fetch.feeds("magika")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from conftest import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
@@ -55,3 +56,21 @@ def test_no_machine_flags():
 def test_dev_refuses_unknown_commands():
     done = subprocess.run([os.path.join(ROOT, "dev"), "nonsense"], capture_output=True, text=True)
     assert done.returncode != 0 and "unknown command" in done.stderr and "usage" in done.stderr
+
+
+@pytest.mark.parametrize("output,status,in_ci", [("fine", 0, 0), ("SKIPPED", 0, 1), ("wrong", 8, 8)], ids=["passed", "skipped", "failed"])
+def test_skipped_cpp_tests_count_as_failed_in_ci(output, status, in_ci, tmp_path):
+    """./dev's own function, on a ctest that is not GE's."""
+    (tmp_path / "build" / "release").mkdir(parents=True)
+    (tmp_path / "build" / "release" / "CTestTestfile.cmake").write_text(
+        f'add_test(one "echo" "{output}")\n'
+        'set_tests_properties(one PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED" FAIL_REGULAR_EXPRESSION "wrong")\n')
+    with open(os.path.join(ROOT, "dev"), encoding="utf-8") as f:
+        text = f.read()
+    function = text[text.index("run_ctest() {"):]
+    script = f"set -euo pipefail; say() {{ echo \"$@\"; }}; jobs=1; {function[:function.index(chr(10) + '}')]}\n}}\nrun_ctest release"
+    for ci, want in ((None, status), ("1", in_ci)):
+        environment = {k: v for k, v in os.environ.items() if k != "GE_CI"} | ({"GE_CI": ci} if ci else {})
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == want, (ci, done.stdout, done.stderr)
+        assert ("Skipped tests count as failed" in done.stdout) == (ci == "1" and output == "SKIPPED")

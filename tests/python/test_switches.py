@@ -141,3 +141,97 @@ def test_cuts_types_and_formats(mlp):
     with pytest.raises(ge.Error) as e:
         ge.compile(mlp, out_nodes="rel:0")
     assert "relu" in str(e.value)
+
+
+# --- the limit of the arena
+
+def deep(widths, batch):
+    """MatMuls one after another: while one runs, what it reads and what it makes are alive."""
+    rng = np.random.default_rng(4)
+    nodes, weights, last = [], [], "x"
+    for i, (a, b) in enumerate(zip(widths, widths[1:])):
+        weights.append(numpy_helper.from_array(rng.standard_normal((a, b)).astype(np.float32), f"w{i}"))
+        nodes.append(helper.make_node("MatMul", [last, f"w{i}"], [f"t{i}"], name=f"layer{i}"))
+        last = f"t{i}"
+    graph = helper.make_graph(nodes, "deep", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, widths[0]])],
+                              [helper.make_tensor_value_info(last, TensorProto.FLOAT, [batch, widths[-1]])], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
+def many(count, batch):
+    """`count` tensors of growing size that are all alive before the first is read."""
+    rng = np.random.default_rng(5)
+    nodes, weights, info = [], [], []
+    for i in range(count):
+        weights.append(numpy_helper.from_array(rng.standard_normal((16, 64 * (i + 1))).astype(np.float32), f"w{i}"))
+        nodes.append(helper.make_node("MatMul", ["x", f"w{i}"], [f"t{i}"], name=f"make{i}"))
+    for i in range(count):
+        weights.append(numpy_helper.from_array(rng.standard_normal((64 * (i + 1), 2)).astype(np.float32), f"v{i}"))
+        last = [] if i == 0 else [f"s{i - 1}"]
+        nodes.append(helper.make_node("Sum" if last else "Identity", [f"p{i}"] + last, [f"s{i}"], name=f"sum{i}"))
+        nodes.insert(-1, helper.make_node("MatMul", [f"t{i}", f"v{i}"], [f"p{i}"], name=f"use{i}"))
+    info.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 16]))
+    graph = helper.make_graph(nodes, "many", info, [helper.make_tensor_value_info(f"s{count - 1}", TensorProto.FLOAT, [batch, 2])], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
+def over(model, **options):
+    with pytest.raises(ge.Error) as e:
+        ge.compile(model, **options)
+    assert e.value.code == "E13023"
+    return e.value
+
+
+def named(error):
+    """[(tensor, bytes)] of the message, in its order, and how many more."""
+    text = error.message.split("Alive at the peak: ")[1].rstrip(".")
+    text, _, more = text.partition(" and ")
+    units = {"B": 1, "KiB": 1024, "MiB": 1024**2}
+    parts = [part.rsplit("' ", 1) for part in text.split(", ")]
+    return [(name[1:], float(size.split()[0]) * units[size.split()[1]]) for name, size in parts], int(more.split()[0]) if more else 0
+
+
+def test_the_limit_names_what_is_alive_at_the_peak():
+    """The second layer reads 256 KiB and makes 512 KiB; the first and the last are far smaller."""
+    model = deep([8, 1024, 2048, 8], 64)
+    need = ge.compile(model).report()["memory"]["arena"]
+    e = over(model, mem_workspace_size=1000)
+    assert "the limit is 1000 B" in e.message and "mem_workspace_size" in e.cause and e.node == "layer1"
+    tensors, more = named(e)
+    sizes = [s for _, s in tensors]
+    assert sizes == sorted(sizes, reverse=True) and more == 0
+    assert [t for t in tensors if not t[0].startswith("scratch of ")] == [("t1", 64 * 2048 * 4), ("t0", 64 * 1024 * 4)]
+    assert "smaller inputs" in e.fix and f"at least {need} bytes" in e.fix
+    assert ge.compile(model, mem_workspace_size=need).report()["memory"]["arena"] == need
+    assert need > 64 * 3072 * 4 - 1 and "Alive at the peak" in over(model, mem_workspace_size=need - 1).message
+
+
+def test_the_limit_names_a_bounded_number_of_tensors():
+    e = over(many(20, 16), mem_workspace_size=1, disable_fusion="all")
+    tensors, more = named(e)
+    sizes = [s for _, s in tensors]
+    assert len(tensors) == 8 and more >= 12 and sizes == sorted(sizes, reverse=True)
+    assert tensors[0] == ("t19", 16 * 64 * 20 * 4) and tensors[7] == ("t12", 16 * 64 * 13 * 4)
+    assert len(str(e)) < 2000
+
+
+def test_the_limit_says_what_would_help():
+    model = deep([8, 512, 512, 512, 512, 8], 64)
+    need = ge.compile(model).report()["memory"]["arena"]
+    apart = over(model, mem_workspace_size=need, enable_mem_reuse=0)
+    assert "enable_mem_reuse=1" in apart.fix
+    assert len(named(apart)[0]) >= 4, "without reuse everything is alive all the time"
+    unplanned = over(model, mem_workspace_size=need, mem_allocator_strategy=0)
+    assert "mem_allocator_strategy=2" in unplanned.fix
+    assert "--input_shape" in over(model, mem_workspace_size=need - 1).fix
+
+
+def test_the_limit_of_sizes_that_may_change(caplog):
+    """It holds for the largest; where there is none a warning says that it was not checked."""
+    model = deep([8, 1024, 8], "n")
+    e = over(model, mem_workspace_size=100000, input_shape="x:1~64,8")
+    assert named(e)[0][0][1] == 64 * 1024 * 4
+    assert ge.compile(model, mem_workspace_size=100000, input_shape="x:1~8,8")
+    with caplog.at_level("WARNING", logger="ge"):
+        ge.compile(model, mem_workspace_size=1)
+    assert any("mem_workspace_size is not checked" in r.getMessage() and "'n'" in r.getMessage() for r in caplog.records)

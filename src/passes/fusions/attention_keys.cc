@@ -18,7 +18,7 @@ struct Keys {
   NodeId transpose;
 };
 
-std::optional<Keys> find(const ir::Graph& g, NodeId id, std::string& why, NodeId& blocker) {
+std::optional<Keys> find(const ir::Graph& g, NodeId id, Obstacle& obstacle) {
   auto& n = g.node(id);
   Keys found;
   NodeId t = g.value(n.inputs[1]).producer;
@@ -28,21 +28,21 @@ std::optional<Keys> find(const ir::Graph& g, NodeId id, std::string& why, NodeId
   if (rank < 2) return std::nullopt;
   for (size_t i = 0; i < rank; ++i)
     if (perm[i] != static_cast<int64_t>(i + 2 < rank ? i : i + 2 == rank ? rank - 1 : rank - 2)) return std::nullopt;
-  auto q = projection(g, n.inputs[0], why), k = projection(g, g.node(t).inputs[0], why);
+  auto q = projection(g, n.inputs[0], obstacle), k = projection(g, g.node(t).inputs[0], obstacle);
   if (!q || !k) return std::nullopt;
-  blocker = id;
   for (auto [node, value] : {std::pair(q->node, n.inputs[0]), std::pair(t, n.inputs[1]), std::pair(k->node, g.node(t).inputs[0])}) {
     if (g.only_reader(value)) continue;
-    blocker = node;
-    why = format("{} is read elsewhere too", g.value(value).name);
+    obstacle = {format("{} is read elsewhere too", g.value(value).name), node};
     return std::nullopt;
   }
   if (k->k() > k->n()) {
-    why = format("the keys' input is wider ({}) than the heads ({}): the products would grow", k->k(), k->n());
+    obstacle.node = id;
+    obstacle.why = format("the keys' input is wider ({}) than the heads ({}): the products would grow", k->k(), k->n());
     return std::nullopt;
   }
   if (ir::has_attr(n, "masked") && ir::attr_float(n, "masked", 0) > kHidden) {
-    why = "hidden scores become a number that is not far below the others";
+    obstacle.node = id;
+    obstacle.why = "hidden scores become a number that is not far below the others";
     return std::nullopt;
   }
   return Keys{*q, *k, t};
@@ -52,12 +52,12 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
   bool changed = false;
   for (NodeId id : g.order()) {
     if (g.node(id).dead || g.node(id).op != "ge.Attention") continue;
-    std::string anchor = g.node(id).name, why;
-    NodeId blocker;
-    auto keys = find(g, id, why, blocker);
-    if (keys && c.options.disabled_at.count({"attention_keys", anchor})) why = "the fused result would differ by more than the rule's eps", keys.reset();
+    std::string anchor = g.node(id).name;
+    Obstacle obstacle;
+    auto keys = find(g, id, obstacle);
+    if (keys && c.options.disabled_at.count({"attention_keys", anchor})) obstacle.why = "the fused result would differ by more than the rule's eps", keys.reset();
     if (!keys) {
-      if (!why.empty()) c.trace.near_miss({"attention_keys", anchor, 2, 3, blocker ? g.node(blocker).name : anchor, why, ""});
+      if (!obstacle.why.empty()) c.trace.near_miss({"attention_keys", anchor, 2, 3, obstacle.node ? g.node(obstacle.node).name : anchor, obstacle.why, ""});
       continue;
     }
     ValueId z = keys->k.x;

@@ -14,27 +14,27 @@ struct Values {
   Projection v, o;
 };
 
-std::optional<Values> find(const ir::Graph& g, NodeId id, std::string& why, NodeId& blocker) {
+std::optional<Values> find(const ir::Graph& g, NodeId id, Obstacle& obstacle) {
   auto& n = g.node(id);
   NodeId reader = g.only_reader(n.outputs[0]);
-  auto v = projection(g, n.inputs[2], why);
+  auto v = projection(g, n.inputs[2], obstacle);
   if (!v) return std::nullopt;
-  auto o = reader ? projection(g, g.node(reader).outputs[0], why) : std::nullopt;
+  auto o = reader ? projection(g, g.node(reader).outputs[0], obstacle) : std::nullopt;
   if (!o || o->x != n.outputs[0]) return std::nullopt;
-  blocker = v->node;
+  obstacle.node = v->node;
   if (!g.only_reader(n.inputs[2])) {
-    why = format("{} is read elsewhere too", g.value(n.inputs[2]).name);
+    obstacle.why = format("{} is read elsewhere too", g.value(n.inputs[2]).name);
     return std::nullopt;
   }
   if (o->n() > o->k()) {
-    why = format("the result is wider ({}) than the heads ({}): the products would grow", o->n(), o->k());
+    obstacle.why = format("the result is wider ({}) than the heads ({}): the products would grow", o->n(), o->k());
     return std::nullopt;
   }
   bool biased = !v->bias.empty() || !o->bias.empty();
   bool sees = n.inputs.size() < 4 && ir::attr_int(n, "causal", 0) != 2;
   if (biased && !sees) {
-    blocker = id;
-    why = "a query that sees no key would get the biases too";
+    obstacle = {"", id};
+    obstacle.why = "a query that sees no key would get the biases too";
     return std::nullopt;
   }
   return Values{*v, *o};
@@ -44,12 +44,12 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
   bool changed = false;
   for (NodeId id : g.order()) {
     if (g.node(id).dead || g.node(id).op != "ge.Attention") continue;
-    std::string anchor = g.node(id).name, why;
-    NodeId blocker;
-    auto found = find(g, id, why, blocker);
-    if (found && c.options.disabled_at.count({"attention_values", anchor})) why = "the fused result would differ by more than the rule's eps", found.reset();
+    std::string anchor = g.node(id).name;
+    Obstacle obstacle;
+    auto found = find(g, id, obstacle);
+    if (found && c.options.disabled_at.count({"attention_values", anchor})) obstacle.why = "the fused result would differ by more than the rule's eps", found.reset();
     if (!found) {
-      if (!why.empty()) c.trace.near_miss({"attention_values", anchor, 2, 3, blocker ? g.node(blocker).name : anchor, why, ""});
+      if (!obstacle.why.empty()) c.trace.near_miss({"attention_values", anchor, 2, 3, obstacle.node ? g.node(obstacle.node).name : anchor, obstacle.why, ""});
       continue;
     }
     ValueId z = found->v.x, result = g.node(found->o.node).outputs[0];

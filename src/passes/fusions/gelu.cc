@@ -13,7 +13,7 @@ Verdict near(const Match& m, std::string_view name, double want) {
   if (!m.has(name)) return yes();
   auto v = scalar_constant(*m.g, m.value(name));
   if (v && std::abs(*v - want) <= 1e-3 * want) return yes();
-  return no(v ? format("%{} is {}, {} is expected", name, *v, want) : format("%{} is not one number", name));
+  return no(v ? format("%{} is {}, {} is expected", name, *v, want) : format("%{} is not one number", name), "", m.reader_of(name));
 }
 
 Verdict constants(const Match& m) {

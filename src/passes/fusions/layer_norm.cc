@@ -11,20 +11,20 @@ Verdict last_axis(const Match& m) {
   if (!x.ranked || x.rank() < 1) return no("the shape of x is not known");
   for (const char* name : {"mean", "var"}) {
     auto& n = m.node(name);
-    if (ir::attr_int(n, "keepdims", 1) != 1) return no("a mean does not keep its axis");
+    if (ir::attr_int(n, "keepdims", 1) != 1) return no("a mean does not keep its axis", "", n.name);
     auto axes = n.inputs.size() > 1 ? m.g->elements(n.inputs[1]) : std::nullopt;
     bool last = axes && axes->size() == 1 && ((*axes)[0].is(-1) || (*axes)[0].is(x.rank() - 1));
-    if (!last) return no("a mean is taken over other axes than the last", "LayerNormalization over the last axis alone is fused");
+    if (!last) return no("a mean is taken over other axes than the last", "LayerNormalization over the last axis alone is fused", n.name);
   }
   auto& width = x.dims.back();
   for (const char* name : {"scale", "shift"}) {
     if (!m.has(name)) continue;
     auto& t = m.type(name);
-    if (t.rank() != 1 || !(t.dims[0] == width)) return no(format("%{} has shape {}, [{}] is expected", name, ir::text(t), width.text()));
+    if (t.rank() != 1 || !(t.dims[0] == width)) return no(format("%{} has shape {}, [{}] is expected", name, ir::text(t), width.text()), "", m.reader_of(name));
   }
   auto two = m.has("two") ? scalar_constant(*m.g, m.value("two")) : 2.0;
-  if (!two || *two != 2) return no("the exponent is not 2");
-  return scalar_constant(*m.g, m.value("eps")) ? yes() : no("epsilon is not one number");
+  if (!two || *two != 2) return no("the exponent is not 2", "", m.reader_of("two"));
+  return scalar_constant(*m.g, m.value("eps")) ? yes() : no("epsilon is not one number", "", m.reader_of("eps"));
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

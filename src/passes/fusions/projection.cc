@@ -1,5 +1,7 @@
 #include "passes/fusions/projection.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace ge::passes {
@@ -12,6 +14,8 @@ __attribute__((target_clones("avx512f", "avx2", "default")))
 void add_scaled(double* sum, const double* row, double factor, int64_t n) {
   for (int64_t j = 0; j < n; ++j) sum[j] += factor * row[j];
 }
+
+bool is_product(const ir::Node& n) { return n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul"; }
 
 // Row-major [rows, columns] of the projection's weights, or transposed.
 std::vector<double> matrix(const Projection& p, bool transposed) {
@@ -27,23 +31,24 @@ std::vector<double> matrix(const Projection& p, bool transposed) {
 
 }  // namespace
 
-std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, std::string& why) {
+std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, Obstacle& obstacle) {
   ir::NodeId id = g.value(v).producer;
   if (!id) return std::nullopt;
   auto& n = g.node(id);
-  if (n.op != "MatMul" && n.op != "Gemm" && n.op != "ge.MatMul") return std::nullopt;
+  auto refuse = [&](std::string why) {
+    obstacle = {std::move(why), id};
+    return std::nullopt;
+  };
+  if (!is_product(n)) {
+    bool behind = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ir::ValueId in) { return in && g.value(in).producer && is_product(g.node(g.value(in).producer)); });
+    return behind ? refuse(format("{} stands after a projection", n.op)) : std::nullopt;
+  }
   CubeGroup group;
   Verdict read = read_group(g, id, group);
-  if (!read) {
-    why = read.why;
-    return std::nullopt;
-  }
+  if (!read) return refuse(read.why);
   auto& type = g.value(v).type;
   if (!g.is_constant(group.w) || g.value(group.w).type.rank() != 2 || g.value(group.w).type.dtype != DType::f32 || type.dtype != DType::f32) return std::nullopt;
-  if (group.residual || group.has_act() || group.has_program() || group.attrs.count("transpose_a")) {
-    why = format("{} does more than project", n.name);
-    return std::nullopt;
-  }
+  if (group.residual || group.has_act() || group.has_program() || group.attrs.count("transpose_a")) return refuse("it does more than project");
   Projection p;
   p.node = id;
   p.x = group.x;
@@ -52,10 +57,7 @@ std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, std::str
   if (auto it = group.attrs.find("alpha"); it != group.attrs.end()) p.alpha = std::get<double>(it->second);
   if (group.bias) {
     auto bias = per_channel(g, group.bias, type, type.rank() - 1);
-    if (!bias) {
-      why = format("the bias of {} is not one constant value for each column", n.name);
-      return std::nullopt;
-    }
+    if (!bias) return refuse("the bias is not one constant value for each column");
     p.bias = *bias;
   }
   return p;

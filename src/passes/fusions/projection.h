@@ -16,9 +16,14 @@ struct Projection {
   int64_t n() const { return w->dims()[transposed ? 0 : 1]; }
 };
 
+// What stands in the way of a projection that comes close.
+struct Obstacle {
+  std::string why;
+  ir::NodeId node;
+};
 // The projection that makes v: a product with constant f32 weights of rank 2, a constant bias or none, and nothing
-// after it; nullopt else. `why`: what stands in the way of a product that comes close.
-std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, std::string& why);
+// after it; nullopt else.
+std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, Obstacle& obstacle);
 
 // alpha * a b, or alpha * a b' with `b_transposed`, of row-major a [m, k], summed in double; f32 [m, n].
 Tensor product_of_weights(const Projection& a, const Projection& b, bool b_transposed);

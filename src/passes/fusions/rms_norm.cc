@@ -9,22 +9,22 @@ Verdict last_axis(const Match& m) {
   auto& x = m.type("x");
   if (!x.ranked || x.rank() < 1) return no("the shape of x is not known");
   auto& mean = m.node("mean");
-  if (ir::attr_int(mean, "keepdims", 1) != 1) return no("the mean does not keep its axis");
+  if (ir::attr_int(mean, "keepdims", 1) != 1) return no("the mean does not keep its axis", "", mean.name);
   auto axes = m.g->elements(m.value("axes"));
   if (!axes || axes->size() != 1 || !((*axes)[0].is(-1) || (*axes)[0].is(x.rank() - 1)))
-    return no("the mean is taken over other axes than the last", "RMSNormalization over the last axis alone is fused");
+    return no("the mean is taken over other axes than the last", "RMSNormalization over the last axis alone is fused", mean.name);
   if (m.has("two")) {
     auto two = scalar_constant(*m.g, m.value("two"));
-    if (!two || *two != 2) return no("the exponent is not 2");
+    if (!two || *two != 2) return no("the exponent is not 2", "", m.reader_of("two"));
   }
   auto& scale = m.type("scale");
   if (scale.dtype != x.dtype || scale.rank() != 1 || !(scale.dims[0] == x.dims.back()))
-    return no(format("%scale has shape {}, [{}] is expected", ir::text(scale), x.dims.back().text()));
+    return no(format("%scale has shape {}, [{}] is expected", ir::text(scale), x.dims.back().text()), "", m.reader_of("scale"));
   if (m.has("one")) {
     auto one = scalar_constant(*m.g, m.value("one"));
-    if (!one || *one != 1) return no("the numerator is not 1");
+    if (!one || *one != 1) return no("the numerator is not 1", "", m.reader_of("one"));
   }
-  return scalar_constant(*m.g, m.value("eps")) ? yes() : no("epsilon is not one number");
+  return scalar_constant(*m.g, m.value("eps")) ? yes() : no("epsilon is not one number", "", m.reader_of("eps"));
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

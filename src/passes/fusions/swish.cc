@@ -6,8 +6,8 @@ namespace ge::passes {
 namespace {
 
 Verdict numbers(const Match& m) {
-  if (m.has("alpha") && !scalar_constant(*m.g, m.value("alpha"))) return no("the factor of x is not one constant number");
-  if (m.has("one") && scalar_constant(*m.g, m.value("one")) != 1.0) return no("what is added to the exponential is not 1");
+  if (m.has("alpha") && !scalar_constant(*m.g, m.value("alpha"))) return no("the factor of x is not one constant number", "", m.reader_of("alpha"));
+  if (m.has("one") && scalar_constant(*m.g, m.value("one")) != 1.0) return no("what is added to the exponential is not 1", "", m.reader_of("one"));
   return m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x");
 }
 
