@@ -87,6 +87,14 @@ std::optional<std::vector<int64_t>> reshape_target(const std::vector<Dim>& in, c
   return target;
 }
 
+//   Sum(a, b)   becomes   Add(a, b), the name that the rules know
+bool sum_of_two(ir::Graph& g, NodeId id) {
+  auto& n = g.node(id);
+  if (n.op != "Sum" || n.inputs.size() != 2) return false;
+  n.op = "Add";
+  return true;
+}
+
 //   Shape(x)   becomes   ge.Sizes     x a computed value whose sizes are known expressions
 bool shape_reads_nothing(ir::Graph& g, NodeId id) {
   auto& n = g.node(id);
@@ -152,7 +160,7 @@ Result<bool> normal_form(ir::Graph& g, PassContext& c) {
       changed = true;
       continue;
     }
-    changed |= merge_transposes(g, id) || split_transpose(g, id) || merge_reshapes(g, id);
+    changed |= sum_of_two(g, id) || merge_transposes(g, id) || split_transpose(g, id) || merge_reshapes(g, id);
   }
   if (changed) {
     auto swept = dce(g, c);
