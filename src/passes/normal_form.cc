@@ -87,6 +87,46 @@ std::optional<std::vector<int64_t>> reshape_target(const std::vector<Dim>& in, c
   return target;
 }
 
+// Does type `to` hold every value of `from`?
+bool holds(DType from, DType to) {
+  if (from == to || from == DType::boolean) return true;
+  struct Numbers {
+    int bits;          // of an integer's magnitude, or of a float's significand
+    bool is_signed, is_float;
+  };
+  auto numbers = [](DType t) -> std::optional<Numbers> {
+    switch (t) {
+      case DType::u8: return Numbers{8, false, false};
+      case DType::i8: return Numbers{7, true, false};
+      case DType::u16: return Numbers{16, false, false};
+      case DType::i16: return Numbers{15, true, false};
+      case DType::u32: return Numbers{32, false, false};
+      case DType::i32: return Numbers{31, true, false};
+      case DType::u64: return Numbers{64, false, false};
+      case DType::i64: return Numbers{63, true, false};
+      case DType::f16: return Numbers{11, true, true};
+      case DType::f32: return Numbers{24, true, true};
+      case DType::f64: return Numbers{53, true, true};
+      default: return std::nullopt;
+    }
+  };
+  auto a = numbers(from), b = numbers(to);
+  if (!a || !b || (a->is_signed && !b->is_signed) || (a->is_float && !b->is_float)) return false;
+  // Integers of 16 bits pass the range of f16, whose largest number is 65504.
+  return a->bits <= b->bits && !(to == DType::f16 && a->bits > 11);
+}
+
+//   Cast(Cast(x, wide), t)   becomes   Cast(x, t)     where wide holds every value of x's type
+bool merge_casts(ir::Graph& g, NodeId id) {
+  if (g.node(id).op != "Cast") return false;
+  NodeId up = g.value(g.node(id).inputs[0]).producer;
+  if (!up || g.node(up).op != "Cast") return false;
+  ValueId x = g.node(up).inputs[0];
+  if (!holds(g.value(x).type.dtype, g.value(g.node(id).inputs[0]).type.dtype)) return false;
+  g.set_input(id, 0, x);
+  return true;
+}
+
 //   Sum(a, b)   becomes   Add(a, b), the name that the rules know
 bool sum_of_two(ir::Graph& g, NodeId id) {
   auto& n = g.node(id);
@@ -160,7 +200,7 @@ Result<bool> normal_form(ir::Graph& g, PassContext& c) {
       changed = true;
       continue;
     }
-    changed |= sum_of_two(g, id) || merge_transposes(g, id) || split_transpose(g, id) || merge_reshapes(g, id);
+    changed |= sum_of_two(g, id) || merge_casts(g, id) || merge_transposes(g, id) || split_transpose(g, id) || merge_reshapes(g, id);
   }
   if (changed) {
     auto swept = dce(g, c);
