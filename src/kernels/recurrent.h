@@ -3,7 +3,8 @@
 //   ints   [cell, flag, directions, reverse, activations...]: flag is input_forget (LSTM) or
 //          linear_before_reset (GRU); bit d of reverse: direction d goes backwards; kActivations a direction
 //          (f, g, h; a cell without one has none)
-//   floats [clip, (alpha, beta)...]: one pair for each activation; clip +inf is none
+//   floats [clip, (alpha, beta)...]: one pair for each activation; clip +inf is none.
+//          It bounds the sums of the gates, not the state that an LSTM's h sees
 #pragma once
 
 #include <array>

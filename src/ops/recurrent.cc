@@ -101,26 +101,36 @@ Result<RecurrentForm> read_recurrent_form(const Node& n, Cell cell) {
   return f;
 }
 
+Dim recurrent_units(const Graph& g, const Node& n, Cell cell) {
+  const int64_t hidden = ir::attr_int(n, "hidden_size", 0), gates = kernels::gates_of(cell);
+  if (hidden > 0) return Dim(hidden);
+  // Operand, axis, and what multiple of the units that axis has.
+  const int64_t places[][3] = {{2, 2, 1}, {2, 1, gates}, {1, 1, gates}, {3, 1, 2 * gates}, {5, 2, 1}, {6, 2, 1}, {7, 1, 3}};
+  Dim best;
+  for (auto& [i, axis, times] : places) {
+    if (static_cast<size_t>(i) >= n.inputs.size() || !n.inputs[static_cast<size_t>(i)]) continue;
+    auto& type = g.value(n.inputs[static_cast<size_t>(i)]).type;
+    if (!type.ranked || type.rank() <= axis) continue;
+    auto& size = type.dims[static_cast<size_t>(axis)];
+    if (size.known()) return Dim(size.value() / times);
+    if (i == 2 && times == 1) best = size;
+  }
+  return best;
+}
+
 Status infer_recurrent(InferContext& c, Cell cell) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   GE_TRY(RecurrentForm f, read_recurrent_form(c.node, cell));
-  const int64_t hidden = ir::attr_int(c.node, "hidden_size", 0), gates = kernels::gates_of(cell);
+  const int64_t gates = kernels::gates_of(cell);
   if (c.has(4) && c.dtype(4) != DType::i32) return c.fail("sequence_lens must be int32");
   if (!c.ranked(0)) {
     for (int i = 0; i < static_cast<int>(c.out.size()); ++i) c.set_unranked(i, c.dtype(0));
     return ok();
   }
   if (c.rank(0) != 3) return c.fail(format("X {} does not have 3 axes", text(c.dims(0))));
-  Dim h(hidden);
-  if (c.ranked(2)) {
-    if (c.rank(2) != 3) return c.fail(format("R {} does not have 3 axes", text(c.dims(2))));
-    h = c.dims(2)[2];
-    if (hidden > 0) {
-      GE_TRY(h, unify(c, h, Dim(hidden), "hidden_size"));
-    }
-  } else if (hidden == 0) {
-    h = c.fresh("hidden");
-  }
+  if (c.ranked(2) && c.rank(2) != 3) return c.fail(format("R {} does not have 3 axes", text(c.dims(2))));
+  Dim h = recurrent_units(c.graph, c.node, cell);
+  if (!c.ranked(2) && !h.known()) h = c.fresh("hidden");
   auto& x = c.dims(0);
   const Dim d(f.directions), s = x[f.batch_first ? 1 : 0], b = x[f.batch_first ? 0 : 1];
   GE_RETURN_IF_ERROR(check_operand(c, 1, {d, Dim(gates) * h, x[2]}, "W"));

@@ -17,6 +17,9 @@ struct RecurrentForm {
 };
 Result<RecurrentForm> read_recurrent_form(const Node& n, kernels::Cell cell);
 
+// The number of units: a number if the attribute or any operand tells it.
+Dim recurrent_units(const Graph& g, const Node& n, kernels::Cell cell);
+
 Status infer_recurrent(InferContext& c, kernels::Cell cell);
 Status reference_recurrent(LowerContext& c, kernels::Cell cell);
 // Leaves c.calls empty for f64.

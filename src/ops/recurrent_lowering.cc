@@ -14,7 +14,7 @@ class Lowering {
  public:
   Lowering(LowerContext& c, Cell cell, RecurrentForm form)
       : c_(c), cell_(cell), form_(std::move(form)), gates_(kernels::gates_of(cell)) {
-    h_ = c.type(2).dims[2], d_ = Dim(form_.directions);
+    h_ = recurrent_units(c.graph, c.node, cell), d_ = Dim(form_.directions);
     panels_ = Dim(gates_) * ceildiv(h_, Dim(16));
     n_ = panels_ * Dim(16);
   }
@@ -24,7 +24,7 @@ class Lowering {
     Arg x = input_as_f32(c_, 0, x_view);
     x.view = x_view;
     const Dim inner = x_view.dims[2], columns = d_ * n_;
-    Arg w = packed(1);
+    Arg w = packed(1, inner);
     w.view = Strided::dense({d_ * panels_, inner, Dim(16)});
     Arg bias = half_of_bias(0);
     if (bias.kind != Arg::Kind::none) bias.view = Strided::dense({columns});
@@ -32,7 +32,7 @@ class Lowering {
     c_.call("cube.matmul", {x, w, bias}, {sums}, {0}, {0, 0, 1});
 
     sums.view = turned(split_columns(Strided::dense({x_view.dims[0], x_view.dims[1], columns})), {1, 0, 2, 3});
-    Arg r = packed(2), recurrent_bias = half_of_bias(1);
+    Arg r = packed(2, h_), recurrent_bias = half_of_bias(1);
     if (recurrent_bias.kind != Arg::Kind::none) recurrent_bias.view = Strided::dense({d_, n_});
     std::vector<Arg> out;
     for (int i : {0, 1, 2}) out.push_back(output(i));
@@ -51,8 +51,8 @@ class Lowering {
     return form_.batch_first ? permuted(v, order) : v;
   }
 
-  // Input i, or one half of a bias, [D, G H, K] as panels [D, panels, K, 16].
-  Arg packed(int i, int half = -1) {
+  // Input i, or one half of a bias, [D, G H, K] as panels [D, panels, k, 16].
+  Arg packed(int i, const Dim& k, int half = -1) {
     const int64_t together = kernels::cube::gates_together(cell_);
     Strided view;
     Arg from;
@@ -64,7 +64,6 @@ class Lowering {
       from = input_as_f32(c_, i, view);
     }
     if (half >= 0) view = bias_half(view, half);
-    const Dim k = view.dims[2];
     if (!c_.constant_of(i)) {
       from.view = view;
       Arg to = c_.temp(DType::f32, {d_, panels_, k, Dim(16)});
@@ -74,7 +73,7 @@ class Lowering {
     std::vector<int64_t> dims, strides;
     for (auto& d : view.dims) dims.push_back(d.value());
     for (auto& s : view.strides) strides.push_back(s.value());
-    Tensor out(DType::f32, {dims[0], panels_.value(), k.value(), 16});
+    Tensor out(DType::f32, {dims[0], panels_.value(), dims[2], 16});
     auto* data = reinterpret_cast<std::byte*>(f32.as<float>() + view.offset.value());
     kernels::cube::pack_gates(View{data, DType::f32, 3, dims.data(), strides.data()}, gates_, together, out.as<float>());
     return c_.weight(std::move(out));
@@ -85,7 +84,7 @@ class Lowering {
     const Dim rows = Dim(gates_) * h_;
     return {b.offset + Dim(half) * rows * b.strides[1], {d_, rows, Dim(1)}, {b.strides[0], b.strides[1], Dim(1)}};
   }
-  Arg half_of_bias(int half) { return c_.has(3) ? packed(3, half) : Arg{}; }
+  Arg half_of_bias(int half) { return c_.has(3) ? packed(3, Dim(1), half) : Arg{}; }
 
   Arg plain(int i) {
     if (!c_.has(i)) return {};

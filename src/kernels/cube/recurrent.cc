@@ -6,7 +6,7 @@
 //   in[1]  R: f32 [D, N / 16, H, 16], dense (cube.pack_gates)
 //   in[2]  Rb: f32 [D, N], dense, in the same order, or absent
 //   in[3]  sequence_lens i32 [B], or absent: steps from a row's length on give zeros and leave its state;
-//          reversed directions start at the length
+//          reversed directions start at the length; a row of length 0 gives zeros, its final states too
 //   in[4]  initial_h, in[5] initial_c: f32 [D, B, H], any strides, or absent (zeros)
 //   in[6]  peepholes: f32 [D, 3 H] (i, o, f), any strides, or absent
 //   out[0] Y f32 [S, D, B, H], out[1] Y_h, out[2] Y_c f32 [D, B, H]: any strides, each may be absent
@@ -152,6 +152,11 @@ class Chunk {
       step(s, active);
     }
     if (wanted(c_, 0)) zero_padding();
+    for (int64_t i = 0; i < m_; ++i) {
+      if (length_[i] > 0) continue;
+      std::fill_n(h_ + i * p_.units, p_.units, 0.f);
+      if (cell_) std::fill_n(cell_ + i * p_.units, p_.units, 0.f);
+    }
     write_states(1, h_);
     write_states(2, cell_);
     return ok();

@@ -22,11 +22,11 @@ static __attribute__((noinline)) V activate_any(const ActivationSpec& a, V x) {
   return x;
 }
 
-// Activation i of the cell at a clipped sum.
+// Activation i of the cell; sums of the gates are clipped, the state of an LSTM is not.
 template <bool kUsual>
 GE_SIMD V activate(const CellPlan& p, size_t i, bool is_gate, V x) {
   if constexpr (kUsual) return is_gate ? sigmoid(x) : tanh(x);
-  return activate_any(p.act[i], bounded(x, p.clip));
+  return activate_any(p.act[i], i == 2 ? x : bounded(x, p.clip));
 }
 
 template <bool kUsual>

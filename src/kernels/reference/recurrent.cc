@@ -4,7 +4,7 @@
 //   in[4]  sequence_lens i32 [B] or absent        in[5] initial_h [D, B, H] or absent
 //   in[6]  initial_c [D, B, H] or absent          in[7] P [D, 3 H] or absent
 //   out[0] Y [S, D, B, H]   out[1] Y_h [D, B, H]  out[2] Y_c [D, B, H]; each may be absent
-//   ints, floats: kernels/recurrent.h. Gates lie as in ONNX: LSTM i o f c, GRU z r h.
+// A row of length 0 gives zeros, its final states too. ints, floats: kernels/recurrent.h. Gates lie as in ONNX: LSTM i o f c, GRU z r h.
 #include "kernels/recurrent.h"
 
 #include "kernels/reference/access.h"
@@ -117,7 +117,7 @@ class Line {
       if (!wanted(c_, k)) continue;
       const View& y = c_.out[k];
       for (int64_t j = 0; j < z_.h; ++j)
-        store(y, d_ * y.strides[0] + b_ * y.strides[1] + j * y.strides[2], (k == 1 ? h_ : c_state_)[j]);
+        store(y, d_ * y.strides[0] + b_ * y.strides[1] + j * y.strides[2], length == 0 ? 0 : (k == 1 ? h_ : c_state_)[j]);
     }
     return ok();
   }
@@ -155,7 +155,7 @@ class Line {
       const double f = z_.params.input_forget ? 1 - i : apply(act_[0], clip(gate_[2 * n + j] + peep(2, j, before)));
       c_state_[j] = f * before + i * apply(act_[1], clip(gate_[3 * n + j]));
       const double o = apply(act_[0], clip(gate_[n + j] + peep(1, j, c_state_[j])));
-      h_[j] = o * apply(act_[2], clip(c_state_[j]));
+      h_[j] = o * apply(act_[2], c_state_[j]);
     }
   }
 
