@@ -131,6 +131,8 @@ Status infer_recurrent(InferContext& c, Cell cell) {
   if (c.ranked(2) && c.rank(2) != 3) return c.fail(format("R {} does not have 3 axes", text(c.dims(2))));
   Dim h = recurrent_units(c.graph, c.node, cell);
   if (!c.ranked(2) && !h.known()) h = c.fresh("hidden");
+  if (auto hidden = ir::attr_int(c.node, "hidden_size", 0); hidden > 0 && c.ranked(2) && c.dims(2)[2].known() && !c.dims(2)[2].is(hidden))
+    return c.fail(format("hidden_size is {}, but R is {}", hidden, text(c.dims(2))));
   auto& x = c.dims(0);
   const Dim d(f.directions), s = x[f.batch_first ? 1 : 0], b = x[f.batch_first ? 0 : 1];
   GE_RETURN_IF_ERROR(check_operand(c, 1, {d, Dim(gates) * h, x[2]}, "W"));

@@ -24,10 +24,11 @@
 namespace ge::kernels::cube {
 namespace {
 
-constexpr int64_t kRows = 16;          // rows of a chunk, where the batch is large enough; at most twice as many
+constexpr int64_t kKeptBytes = 1 << 20;  // weights of a direction up to this come from L2 in every step, so
+constexpr int64_t kRows = 6;             // a chunk has the rows of one tile; else so many that
+constexpr int64_t kFarRows = 24;         // reading the weights does not take all the time
 constexpr int64_t kMaxBlocks = 64;
-constexpr int64_t kSlice = 256;        // columns of one call of the microkernel
-constexpr int64_t kKeptBytes = 512 << 10;  // weights up to this stay in L2 from step to step
+constexpr int64_t kSlice = 256;          // columns of one product where the weights do not stay in L2
 
 struct Plan {
   RecurrentParams params;
@@ -78,7 +79,7 @@ Status check_sizes(const Call& c, Plan& p) {
   for (size_t i : {1, 2})
     if (wanted(c, i) && !is(c.out[i], {p.d, p.b, p.h})) return bad("a final state does not fit");
   // Views with an axis of size 0 do not bound the product of the others.
-  if (p.n > 0 && p.b > kMaxElements / p.n) return bad("the state is too large");
+  if (p.n > 0 && (p.b > kMaxElements / p.n || p.h > kMaxElements / p.n)) return bad("the state is too large");
   return ok();
 }
 
@@ -91,8 +92,9 @@ bool is_usual(const RecurrentParams& p, size_t d) {
 }
 
 void lay_out(const Call& c, Plan& p) {
-  p.blocks = std::clamp<int64_t>(p.b / kRows, 1, kMaxBlocks);
-  if (p.blocks > 2) p.blocks = p.blocks / 2 * 2;
+  const int64_t rows = p.n * p.h * 4 <= kKeptBytes ? kRows : kFarRows;
+  p.blocks = std::clamp<int64_t>((p.b + rows - 1) / rows, 1, kMaxBlocks);
+  if (p.blocks > 2) p.blocks = (p.blocks + 1) / 2 * 2;
   p.rows = (p.b + p.blocks - 1) / p.blocks;
   p.reset_first = p.params.cell == Cell::gru && !p.params.linear_before_reset;
   for (size_t d = 0; d < static_cast<size_t>(p.d); ++d) p.usual[d] = is_usual(p.params, d);
@@ -214,7 +216,7 @@ class Chunk {
     t.b_stride = p_.h * 16, t.ldc = p_.n;
     const float* r = c_.in[1].as<float>() + d_ * p_.n * p_.h;
     const float* bias = has_input(c_, 2) ? c_.in[2].as<float>() + d_ * p_.n : nullptr;
-    const bool kept = (to - from) * p_.h * 4 <= kKeptBytes;
+    const bool kept = p_.n * p_.h * 4 <= kKeptBytes / 2;
     const int64_t width = kept ? to - from : kSlice, slices = (to - from + width - 1) / width;
     for (int64_t i = 0; i < slices; ++i) {
       const int64_t at = from + (backwards ? slices - 1 - i : i) * width;
