@@ -24,11 +24,10 @@
 namespace ge::kernels::cube {
 namespace {
 
-constexpr int64_t kKeptBytes = 1 << 20;  // weights of a direction up to this come from L2 in every step, so
-constexpr int64_t kRows = 6;             // a chunk has the rows of one tile; else so many that
-constexpr int64_t kFarRows = 24;         // reading the weights does not take all the time
+constexpr int64_t kNearBytes = 768 << 10;  // weights of a direction up to this come from L2 in every step, so
+constexpr int64_t kRows = 6;               // a chunk has the rows of one tile; else so many that
+constexpr int64_t kFarRows = 24;           // reading the weights does not take all the time
 constexpr int64_t kMaxBlocks = 64;
-constexpr int64_t kSlice = 256;          // columns of one product where the weights do not stay in L2
 
 struct Plan {
   RecurrentParams params;
@@ -92,7 +91,7 @@ bool is_usual(const RecurrentParams& p, size_t d) {
 }
 
 void lay_out(const Call& c, Plan& p) {
-  const int64_t rows = p.n * p.h * 4 <= kKeptBytes ? kRows : kFarRows;
+  const int64_t rows = p.n * p.h * 4 <= kNearBytes ? kRows : kFarRows;
   p.blocks = std::clamp<int64_t>((p.b + rows - 1) / rows, 1, kMaxBlocks);
   if (p.blocks > 2) p.blocks = (p.blocks + 1) / 2 * 2;
   p.rows = (p.b + p.blocks - 1) / p.blocks;
@@ -208,16 +207,15 @@ class Chunk {
     }
   }
 
-  // sum = state x R^T + Rb for columns [from, to). Weights that L2 cannot keep are read from the other end
-  // every second step: what is left there of the step before is then read first.
+  // sum = state x R^T + Rb for columns [from, to). Every second step goes backwards, slice by slice: it begins
+  // with the weights that the caches still hold from the step before. One row is bound by reading them alone.
   void product(const float* state, int64_t rows, int64_t from, int64_t to, bool backwards) {
     Block t;
     t.m = rows, t.a = state, t.lda = p_.units, t.segment_k = p_.h;
     t.b_stride = p_.h * 16, t.ldc = p_.n;
     const float* r = c_.in[1].as<float>() + d_ * p_.n * p_.h;
     const float* bias = has_input(c_, 2) ? c_.in[2].as<float>() + d_ * p_.n : nullptr;
-    const bool kept = p_.n * p_.h * 4 <= kKeptBytes / 2;
-    const int64_t width = kept ? to - from : kSlice, slices = (to - from + width - 1) / width;
+    const int64_t width = rows < 4 ? 64 : 256, slices = (to - from + width - 1) / width;
     for (int64_t i = 0; i < slices; ++i) {
       const int64_t at = from + (backwards ? slices - 1 - i : i) * width;
       t.n = std::min(width, to - at);
