@@ -47,14 +47,21 @@ Result<Sizes> sizes_of(const Call& c) {
   return z;
 }
 
+// A chunk keeps h, c, next h, the reset h, and the sums of the gates.
+int64_t numbers_kept(const Sizes& z) { return z.h * (z.g + 4); }
+
+int64_t chunks_of(const Sizes& z) {
+  if (z.h == 0) return 0;
+  return cut(z.d * z.b, static_cast<double>(z.s) * static_cast<double>(numbers_kept(z)) * static_cast<double>(z.i + z.h + 20));
+}
+
 Result<Work> prepare(const Call& c) {
   GE_TRY(Sizes z, sizes_of(c));
+  // Another axis of size 0 lets single sizes be huge.
+  if (z.h > int64_t{1} << 40 || z.b > int64_t{1} << 40) return bad(kName, "the state is too large");
   Work w;
-  // In double: the product may be out of range when another axis is 0.
-  const double state = static_cast<double>(z.h) * static_cast<double>(z.g + 6);
-  if (state > 0x1p40 || static_cast<double>(z.b) * 2 > 0x1p40) return bad(kName, "the state is too large");
-  w.chunks = z.h == 0 ? 0 : cut(z.d * z.b, static_cast<double>(z.s) * state * static_cast<double>(z.i + z.h + 20));
-  w.scratch = z.h * (z.g + 6) * 8;
+  w.chunks = chunks_of(z);
+  w.scratch = numbers_kept(z) * 8;
   return w;
 }
 
@@ -180,9 +187,7 @@ class Line {
 
 Status run(const Call& c, int64_t chunk) {
   GE_TRY(Sizes z, sizes_of(c));
-  const double state = static_cast<double>(z.h) * static_cast<double>(z.g + 6);
-  const int64_t chunks = cut(z.d * z.b, static_cast<double>(z.s) * state * static_cast<double>(z.i + z.h + 20));
-  const Span span = slice(z.d * z.b, chunk, chunks);
+  const Span span = slice(z.d * z.b, chunk, chunks_of(z));
   for (int64_t u = span.begin; u < span.end; ++u) GE_RETURN_IF_ERROR(Line(c, z, u / z.b, u % z.b).run());
   return ok();
 }
