@@ -24,9 +24,10 @@
 namespace ge::kernels::cube {
 namespace {
 
-constexpr int64_t kNearBytes = 768 << 10;  // weights of a direction up to this come from L2 in every step, so
-constexpr int64_t kRows = 6;               // a chunk has the rows of one tile; else so many that
-constexpr int64_t kFarRows = 24;           // reading the weights does not take all the time
+// A chunk has the rows of one tile of the microkernel, which keeps a core busy while the weights come from a
+// cache in every step; where they come from memory it has more.
+constexpr int64_t kCachedBytes = 4 << 20;  // weights of a direction
+constexpr int64_t kRows = 6, kFarRows = 24;
 constexpr int64_t kMaxBlocks = 64;
 
 struct Plan {
@@ -91,7 +92,7 @@ bool is_usual(const RecurrentParams& p, size_t d) {
 }
 
 void lay_out(const Call& c, Plan& p) {
-  const int64_t rows = p.n * p.h * 4 <= kNearBytes ? kRows : kFarRows;
+  const int64_t rows = p.n * p.h * 4 <= kCachedBytes ? kRows : kFarRows;
   p.blocks = std::clamp<int64_t>((p.b + rows - 1) / rows, 1, kMaxBlocks);
   if (p.blocks > 2) p.blocks = (p.blocks + 1) / 2 * 2;
   p.rows = (p.b + p.blocks - 1) / p.blocks;
