@@ -1,5 +1,5 @@
 // Dead code: nodes whose outputs nobody reads, outputs that nobody reads (dropped from their node when
-// they are optional and last), in one backward sweep.
+// they are optional), in one backward sweep.
 #include <algorithm>
 
 #include "ops/op.h"
@@ -19,7 +19,7 @@ Result<bool> dce(ir::Graph& g, PassContext&) {
       continue;
     }
     auto* def = ops::find(n.op);
-    for (size_t i = n.outputs.size(); i-- > 1;) {
+    for (size_t i = n.outputs.size(); i-- > 0;) {
       if (!n.outputs[i] || g.reader_count(n.outputs[i]) > 0 || !def || static_cast<int>(i) < def->min_outputs) continue;
       if (def->max_outputs < 0 || n.op.starts_with("ge.")) continue;
       g.set_output(order[k], static_cast<int>(i), {});

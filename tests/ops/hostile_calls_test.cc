@@ -96,7 +96,7 @@ TEST(HostileCalls, ReferenceKernelsStandThem) {
   const std::string_view names[] = {
       "ref.elementwise", "elementwise.typed", "ref.Reduce", "reduce.axes", "ref.MatMul", "matmul.typed", "ref.Gemm", "ref.Conv",
       "ref.ConvTranspose", "ref.Pool", "ref.Softmax", "ref.LayerNormalization", "ref.BatchNormalization",
-      "ref.GroupNormalization", "ref.LpNormalization", "ref.LRN", "lrn", "ref.Einsum", "ref.Det", "ref.Inverse"};
+      "ref.GroupNormalization", "ref.LpNormalization", "ref.LRN", "lrn", "ref.Einsum", "ref.Det", "ref.Inverse", "ref.Recurrent"};
   int reached = 0;
   for (auto name : names) {
     auto* k = kernels::find(name);

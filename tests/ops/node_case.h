@@ -34,17 +34,23 @@ class NodeCase {
     inputs_.push_back({});
     return *this;
   }
-  // The node, inferred; output 0 lies in `layout`.
+  // Output i is not wanted.
+  NodeCase& without(int i) {
+    absent_ |= 1u << i;
+    return *this;
+  }
+  // The node, inferred; output 0 lies in `layout`. run() gives an empty tensor for an output that is not wanted.
   NodeCase& op(std::string name, Attrs attrs = {}, int outputs = 1, std::vector<int> layout = {}) {
     std::vector<ValueId> outs;
-    for (int i = 0; i < outputs; ++i) outs.push_back(graph_.add_value("y", {}));
+    for (int i = 0; i < outputs; ++i) outs.push_back(absent_ >> i & 1 ? ValueId{} : graph_.add_value("y", {}));
     id_ = graph_.add_node(std::move(name), inputs_, outs, std::move(attrs), "node");
     auto& def = *ops::find(graph_.node(id_).op);
     ops::InferContext c(graph_, graph_.node(id_));
     Status s = def.infer(c);
     EXPECT_TRUE(s.ok()) << s.error().message;
-    for (size_t i = 0; s.ok() && i < c.out.size(); ++i) graph_.value(outs[i]).type = c.out[i];
-    graph_.value(outs[0]).layout = std::move(layout);
+    for (size_t i = 0; s.ok() && i < c.out.size(); ++i)
+      if (outs[i]) graph_.value(outs[i]).type = c.out[i];
+    if (outs[0]) graph_.value(outs[0]).layout = std::move(layout);
     return *this;
   }
   std::vector<Tensor> reference() { return run(true); }
@@ -115,6 +121,10 @@ class NodeCase {
     }
     std::vector<Tensor> out;
     for (ValueId v : n.outputs) {
+      if (!v) {
+        out.emplace_back();
+        continue;
+      }
       Tensor t(graph_.value(v).type.dtype, numbers(graph_.value(v).type.dims));
       each(storage[v.v], t, [](std::byte* from, std::byte* to, int64_t size) { std::memcpy(to, from, static_cast<size_t>(size)); });
       out.push_back(std::move(t));
@@ -166,6 +176,7 @@ class NodeCase {
 
   ir::Graph graph_;
   ir::NodeId id_;
+  uint32_t absent_ = 0;
   std::vector<ValueId> inputs_;
   std::map<int, Tensor> data_;
   std::vector<std::string> kernels_;
