@@ -63,22 +63,36 @@ def compiled(path, folder, cache):
     return cache[path]
 
 
+def share_of_limit(om, threads, feeds, milliseconds):
+    """What part of the machine's f32 arithmetic, measured now, the model's operations amount to: above 1 where an
+    algorithm does with fewer than the operators' definitions count."""
+    import ge
+    from ge import _ge
+    model = ge.load(om, threads=threads)
+    gflops, _ = _ge.roofline(threads)
+    operations = model._native.operations([list(feeds[port.name].shape) for port in model.inputs])
+    return operations / (milliseconds * 1e6) / gflops
+
+
 def measure(case, threads, folder, oms, a):
-    """interleave.compare's result; where GE fails, {"ge": {"error"}}."""
+    """interleave.compare's result and GE's share of the machine's limit; where GE fails, {"ge": {"error"}}."""
     path, feeds = case[0](), case[1]()
     try:
         om, _ = compiled(path, folder, oms)
         paths = {"ge": om, **{o: path for o in a.others}}
-        return interleave.compare(paths, threads, feeds, folder, a.rounds, a.seconds, tolerant=True)
+        result = interleave.compare(paths, threads, feeds, folder, a.rounds, a.seconds, tolerant=True)
+        if "error" not in result["ge"]:
+            result["ge"]["limit"] = share_of_limit(om, threads, feeds, result["ge"]["ms"])
+        return result
     except (ValueError, RuntimeError) as e:  # one model's failure must not hide the others' figures
         return {"ge": {"error": f"{e}".splitlines()[0][:200]}}
 
 
 def header(others):
-    text = f"{'model':<28}{'t':>2}{'GE ms':>10}"
+    text = f"{'model':<28}{'t':>2}{'GE ms':>10}{'limit':>7}"
     for other in others:
         text += f"{other[:9] + ' ms':>14}{'ratio':>7} {'(rounds)':<11}{'differs':>9}"
-    return text + f"{'better':>8}{'GE':>9}{'peer':>8}{'GE':>8}{'peer':>8}   create + first run ms, peak MB added"
+    return text + f"{'better':>8}{'GE':>9}{'peer':>8}{'GE':>8}{'peer':>8}   create + first run ms, peak MB added"  # limit: share of the f32 peak
 
 
 def row(name, threads, result, others):
@@ -86,7 +100,7 @@ def row(name, threads, result, others):
     ours, reason = result["ge"], score.failure(result)
     if "error" in ours:
         return f"{start}  FAILS, counts {score.COUNTS_AS}: {reason}"
-    text = start + f"{ours['ms']:>10.3f}"
+    text = start + f"{ours['ms']:>10.3f}{ours['limit']:>7.0%}"
     for other in others:
         theirs = result[other]
         if "error" in theirs:

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "driver/compile.h"
 #include "driver/report.h"
+#include "driver/roofline.h"
 #include "driver/run.h"
 #include "om/reader.h"
 #include "om/writer.h"
@@ -162,6 +164,9 @@ class PyModel {
     return {given.begin(), given.end()};
   }
 
+  // Floating-point operations of a run with these input shapes, as the definitions of the operators count them.
+  double operations(const std::vector<std::vector<int64_t>>& dims) { return unwrap(model->bind(dims))->operations(); }
+
   // {symbol: (least, most)} of the named sizes.
   nb::dict symbols() const {
     nb::dict d;
@@ -231,6 +236,7 @@ NB_MODULE(_ge, m) {
       .def("memory", &PyModel::memory)
       .def("plan", &PyModel::plan)
       .def("output_shapes", &PyModel::output_shapes)
+      .def("operations", &PyModel::operations)
       .def("symbols", &PyModel::symbols)
       .def("profile", &PyModel::profile)
       .def("trim", [](PyModel& p) { p.model->trim(); })
@@ -294,5 +300,10 @@ NB_MODULE(_ge, m) {
       (*held)(static_cast<int>(l), line);
     }, static_cast<ge::LogLevel>(level));
   }, nb::arg("sink").none(), nb::arg("level"));
+  m.def("roofline", [](int threads) {
+    nb::gil_scoped_release release;
+    auto r = ge::roofline(threads);
+    return std::pair(r.gflops, r.read_gbs);
+  });
   m.def("rules", [] { return ge::rule_names(); });
 }

@@ -60,6 +60,12 @@ int main(int argc, char** argv) {
   b->add_flag("--json", bench.json, "as JSON");
   b->add_flag("--profile", bench.profile, "time of every task");
 
+  auto* f = app.add_subcommand("roofline", "what this machine can do at most: f32 arithmetic, reading memory");
+  int roofline_threads = 0;
+  bool roofline_json = false;
+  f->add_option("--threads,-t", roofline_threads, "for so many threads (default: for one, and for all)");
+  f->add_flag("--json", roofline_json, "as JSON");
+
   std::string action = "list", folder;
   auto* k = app.add_subcommand("cache", "the compile cache");
   k->add_option("action", action, "list, prune or clear")->check(CLI::IsMember({"list", "prune", "clear"}));
@@ -75,6 +81,7 @@ int main(int argc, char** argv) {
   if (i->parsed()) out = ge::inspect_command(om, tasks, check);
   if (d->parsed()) out = ge::dump_command(compile, stage == "imported");
   if (b->parsed()) out = ge::bench_command(bench);
+  if (f->parsed()) out = ge::roofline_command(roofline_threads, roofline_json);
   if (k->parsed()) out = ge::cache_command(action, folder);
   if (o->parsed()) out = ge::ops_command();
   if (u->parsed()) out = ge::rules_command();

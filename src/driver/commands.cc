@@ -1,5 +1,6 @@
 #include "driver/commands.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,15 +9,18 @@
 #include "driver/cache.h"
 #include "driver/compile.h"
 #include "driver/report.h"
+#include "driver/roofline.h"
 #include "driver/run.h"
 #include "driver/tensor_io.h"
 #include "import/onnx.h"
 #include "ir/parse.h"
 #include "ir/print.h"
+#include "kernels/isa.h"
 #include "om/writer.h"
 #include "ops/op.h"
 #include "passes/fusion.h"
 #include "passes/pass.h"
+#include "runtime/cpu_count.h"
 
 namespace ge {
 namespace {
@@ -158,13 +162,14 @@ Result<std::string> bench_command(const BenchCommand& c) {
   if (c.json) {
     nlohmann::ordered_json j = {{"threads", m->threads()}, {"open_ms", open_ms}, {"first_ms", r.first_ms}, {"mean_ms", r.mean_ms}, {"min_ms", r.min_ms},
                                 {"p50_ms", r.p50_ms}, {"p90_ms", r.p90_ms}, {"p99_ms", r.p99_ms}, {"max_ms", r.max_ms}, {"runs", r.runs},
-                                {"arena", b->arena}, {"lower_bound", b->lower_bound}};
+                                {"arena", b->arena}, {"lower_bound", b->lower_bound}, {"gflop", b->operations() / 1e9}};
     return j.dump() + "\n";
   }
   std::string out = format("threads {}\nopen  {:.3f} ms\nfirst {:.3f} ms\nsteady, {} runs: mean {:.3f} min {:.3f} p50 {:.3f} p90 {:.3f} p99 {:.3f} max {:.3f} ms\n"
-                           "arena {} (lower bound {}, scratch for {} threads included)\n",
+                           "arena {} (lower bound {}, scratch for {} threads included)\n"
+                           "{:.3f} GFLOP, {:.1f} GFLOP/s in the fastest run\n",
                            m->threads(), open_ms, r.first_ms, r.runs, r.mean_ms, r.min_ms, r.p50_ms, r.p90_ms, r.p99_ms, r.max_ms,
-                           bytes_text(static_cast<double>(b->arena)), bytes_text(static_cast<double>(b->lower_bound)), b->threads);
+                           bytes_text(static_cast<double>(b->arena)), bytes_text(static_cast<double>(b->lower_bound)), b->threads, b->operations() / 1e9, b->operations() / 1e6 / r.min_ms);
   if (!c.profile) return out;
   // The least of several runs: what a task takes when nothing interrupts it.
   runtime::Profile profile;
@@ -180,9 +185,23 @@ Result<std::string> bench_command(const BenchCommand& c) {
   for (auto& e : profile.entries) total += e.us;
   for (auto& e : profile.entries) {
     auto& t = b->tasks[static_cast<size_t>(e.task)];
-    out += format("{:10.1f} us {:5.1f} %  {:<18} {:3} chunks  {}\n", e.us, 100 * e.us / total, t.kernel->name, t.work.chunks, m->program().tasks[static_cast<size_t>(e.task)]->name);
+    double operations = b->operations(t);
+    std::string speed = operations > 0 ? format("{:6.1f} GFLOP/s", operations / 1e3 / e.us) : std::string(14, ' ');
+    out += format("{:10.1f} us {:5.1f} % {} {:<18} {:3} chunks  {}\n", e.us, 100 * e.us / total, speed, t.kernel->name, t.work.chunks, m->program().tasks[static_cast<size_t>(e.task)]->name);
   }
   return out;
+}
+
+std::string roofline_command(int threads, bool json) {
+  int most = threads > 0 ? threads : runtime::available_threads();
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::string out = format("{:>7} {:>14} {:>16}   ({})\n", "threads", "f32 GFLOP/s", "memory read GB/s", kernels::name(kernels::isa()));
+  for (int t = threads > 0 ? threads : 1; t <= most; t = t < most ? std::min(most, 2 * t) : t + 1) {
+    Roofline r = roofline(t);
+    all.push_back({{"threads", r.threads}, {"gflops", r.gflops}, {"read_gbs", r.read_gbs}});
+    out += format("{:>7} {:>14.1f} {:>16.1f}\n", r.threads, r.gflops, r.read_gbs);
+  }
+  return json ? all.dump() + "\n" : out;
 }
 
 Result<std::string> cache_command(const std::string& action, const std::string& given) {

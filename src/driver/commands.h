@@ -33,6 +33,8 @@ Result<std::string> explain_command(const CompileCommand& c, bool json);
 Result<std::string> inspect_command(const std::string& om, bool tasks, bool check_weights);
 Result<std::string> dump_command(const CompileCommand& c, bool imported);
 Result<std::string> bench_command(const BenchCommand& c);
+// What the machine can do at most, for so many threads (0: one, and all).
+std::string roofline_command(int threads, bool json);
 // action: list, prune or clear.
 Result<std::string> cache_command(const std::string& action, const std::string& folder);
 // The operators: name, opsets, unit, how they run, what they do.

@@ -47,6 +47,9 @@ struct Kernel {
   // Bit i: output 0 may be the same memory as input i when sizes and strides are equal and no input whose
   // bit is not set lies in that memory.
   uint32_t in_place = 0;
+  // Floating-point operations of a Call that prepare() accepted, as its definition counts them (a faster
+  // algorithm may do fewer). For reports; null: none worth counting.
+  double (*operations)(const Call&) = nullptr;
 };
 
 // The table of all kernels. Registration happens before main(); lookup is read-only afterwards.

@@ -104,13 +104,7 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
   for (size_t t = 0; t < b->tasks.size(); ++t) {
     auto& task = b->tasks[t];
     auto& name = program.tasks[static_cast<size_t>(task.task)]->name;
-    kernels::Call call;
-    call.in = std::span(b->views).subspan(static_cast<size_t>(task.view0), static_cast<size_t>(task.inputs));
-    call.out = std::span(b->views).subspan(static_cast<size_t>(task.view0 + task.inputs), static_cast<size_t>(task.outputs));
-    call.ints = std::span(b->ints).subspan(static_cast<size_t>(task.int0), task.call->ints.size());
-    call.floats = task.call->floats;
-    call.blob = std::as_bytes(std::span(task.call->blob));
-    auto work = task.kernel->prepare(call);
+    auto work = task.kernel->prepare(b->call(task));
     if (!work.ok()) {
       Error e = std::move(work).take_error();
       if (e.node.empty()) e.node = name;
@@ -123,6 +117,27 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
   }
   GE_RETURN_IF_ERROR(b->place(options));
   return std::shared_ptr<const Binding>(std::move(b));
+}
+
+kernels::Call Binding::call(const BoundTask& task) const {
+  kernels::Call call;
+  call.in = std::span(views).subspan(static_cast<size_t>(task.view0), static_cast<size_t>(task.inputs));
+  call.out = std::span(views).subspan(static_cast<size_t>(task.view0 + task.inputs), static_cast<size_t>(task.outputs));
+  call.ints = std::span(ints).subspan(static_cast<size_t>(task.int0), task.call->ints.size());
+  call.floats = task.call->floats;
+  call.blob = std::as_bytes(std::span(task.call->blob));
+  call.state = task.work.state.get();
+  return call;
+}
+
+double Binding::operations(const BoundTask& task) const {
+  return task.kernel->operations && task.work.chunks > 0 ? task.kernel->operations(call(task)) : 0;
+}
+
+double Binding::operations() const {
+  double sum = 0;
+  for (auto& t : tasks) sum += operations(t);
+  return sum;
 }
 
 Status Binding::bind_buffers(const om::Package& package) {

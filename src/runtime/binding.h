@@ -55,6 +55,10 @@ class Binding {
   bool proved = false;
   int threads = 1;
   double plan_ms = 0;
+  kernels::Call call(const BoundTask& task) const;   // without addresses
+  // Floating-point operations of a task, and of all: what kernels count (Kernel::operations), else 0.
+  double operations(const BoundTask& task) const;
+  double operations() const;
   // The offsets of this binding as the file would keep them.
   std::unique_ptr<om::PlanT> plan() const;
 

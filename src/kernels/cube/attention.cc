@@ -335,7 +335,16 @@ Status run(const Call& call, int64_t chunk) {
   return ok();
 }
 
-const Register kAttention(Kernel{.name = "cube.attention", .unit = Unit::cube, .prepare = prepare, .run = run});
+double operations(const Call& call) {
+  const Plan& p = *static_cast<const Plan*>(call.state);
+  double seen = 0;   // pairs of a query and a key of one head
+  for (int64_t s = 0; s < p.s; ++s)
+    seen += static_cast<double>(p.causal ? std::clamp<int64_t>(s + 1 + p.offset + (p.causal == 2 ? p.t - p.s : 0), 0, p.t) : p.t);
+  return 2.0 * static_cast<double>(p.b * p.h) * seen * static_cast<double>(p.d + p.dv);
+}
+
+const Register kAttention(
+    Kernel{.name = "cube.attention", .unit = Unit::cube, .prepare = prepare, .run = run, .operations = operations});
 
 }  // namespace
 }  // namespace ge::kernels::cube

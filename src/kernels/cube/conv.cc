@@ -227,7 +227,7 @@ Status run(const Call& call, int64_t chunk) {
 }
 
 const Register conv(
-    {.name = "cube.conv", .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3});
+    {.name = "cube.conv", .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3, .operations = conv_operations});
 
 }  // namespace
 }  // namespace ge::kernels::cube

@@ -132,6 +132,12 @@ Result<ConvShape> pool_shape(const Call& call, std::string_view kernel) {
   return s;
 }
 
+double conv_operations(const Call& call) {
+  ConvShape s = conv_shape_unchecked(call);
+  return 2.0 * static_cast<double>(s.out_pixels()) * static_cast<double>(s.m) * static_cast<double>(s.taps()) *
+         static_cast<double>(s.c / s.groups);
+}
+
 Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel) {
   if (present(call, 2)) {
     const View& b = call.in[2];

@@ -52,6 +52,9 @@ Result<ConvShape> pool_shape(const Call& call, std::string_view kernel);
 ConvShape conv_shape_unchecked(const Call& call);
 ConvShape pool_shape_unchecked(const Call& call);
 
+// Of a direct sum over the windows, for Kernel::operations of the convolutions.
+double conv_operations(const Call& call);
+
 // bias is absent or dense [m]; residual is absent or has y's dims; both f32.
 Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel);
 // Packed weights are dense f32 (any axes) of exactly the product of `sizes` elements.

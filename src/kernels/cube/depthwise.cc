@@ -198,7 +198,7 @@ Status run(const Call& call, int64_t chunk) { return run_by_rows(call, call.stat
 // none, operands of the vector program. out: y [N, M, spatial]. ints: [spatial rank, groups = C,
 // k[], stride[], dilation[], pad_begin[], act]. floats: clip [lo, hi], leaky [alpha]. blob: a
 // vector program or empty.
-const Register depthwise({.name = kName, .unit = Unit::cube, .prepare = prepare, .run = run});
+const Register depthwise({.name = kName, .unit = Unit::cube, .prepare = prepare, .run = run, .operations = conv_operations});
 
 }  // namespace
 

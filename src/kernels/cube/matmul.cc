@@ -350,8 +350,11 @@ Status run(const Call& call, int64_t chunk) {
   return ok();
 }
 
-const Register kMatmul(
-    Kernel{.name = "cube.matmul", .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3});
+double operations(const Call& call) {
+  return 2.0 * static_cast<double>(call.out[0].count()) * static_cast<double>(call.in[0].dim(-1));
+}
+
+const Register kMatmul(Kernel{.name = "cube.matmul", .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3, .operations = operations});
 
 }  // namespace
 }  // namespace ge::kernels::cube

@@ -294,7 +294,13 @@ Status run(const Call& call, int64_t chunk) {
   return Chunk(call, *static_cast<const Plan*>(call.state), chunk).run();
 }
 
-const Register kRecurrent(Kernel{.name = "cube.recurrent", .unit = Unit::cube, .prepare = prepare, .run = run});
+double operations(const Call& call) {
+  const Plan& p = *static_cast<const Plan*>(call.state);
+  return 2.0 * static_cast<double>(p.s * p.b * p.d * p.n) * static_cast<double>(p.h);
+}
+
+const Register kRecurrent(
+    Kernel{.name = "cube.recurrent", .unit = Unit::cube, .prepare = prepare, .run = run, .operations = operations});
 
 }  // namespace
 }  // namespace ge::kernels::cube

@@ -293,7 +293,7 @@ Status run_filters(const Call& call, int64_t chunk) {
 }
 
 const Register kFilters(Kernel{.name = "cube.winograd_filters", .unit = Unit::vector, .prepare = prepare_filters, .run = run_filters});
-const Register kWinograd(Kernel{.name = kName, .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3});
+const Register kWinograd(Kernel{.name = kName, .unit = Unit::cube, .prepare = prepare, .run = run, .in_place = 1u << 3, .operations = conv_operations});
 
 }  // namespace
 
