@@ -73,12 +73,20 @@ struct Matmul {
   int64_t act = 0;
   std::vector<double> floats = {0, 0, 1};
 
+  // With B in panels and with B as it lies.
   void run_and_check(const char* what) {
     Tensor<> p = packed(b);
     const Tensor<> old = c;
+    run_one(p.view(), 0, std::string(what) + ", panels");
+    if (::testing::Test::HasFailure()) return;
+    c = old;
+    run_one(b.view(), 1, std::string(what) + ", plain");
+  }
+
+  void run_one(const View& right, int64_t plain, const std::string& what) {
     Task t;
-    t.in = {a.view(), p.view(), has_bias ? bias.view() : View{}, has_residual ? residual.view() : View{}};
-    t.out = {c.view()}, t.ints = {act}, t.floats = floats;
+    t.in = {a.view(), right, has_bias ? bias.view() : View{}, has_residual ? residual.view() : View{}};
+    t.out = {c.view()}, t.ints = {act, plain}, t.floats = floats;
     run_task("cube.matmul", t);
     if (::testing::Test::HasFatalFailure()) return;
     c.expect_gaps_kept();
@@ -162,6 +170,46 @@ TEST(Matmul, LargerShapesInManyChunks) {
       t.run_and_check(text(s).c_str());
       ASSERT_EQ(0, std::memcmp(first.memory.data(), t.c.memory.data(), first.memory.size() * sizeof(float)));
     }
+  });
+}
+
+// Shapes that decode steps have: few rows against a large B with contiguous rows, contiguous columns, or neither.
+TEST(Matmul, FewRowsReadBAsItLies) {
+  each_isa([] {
+    for (const std::vector<int>& order : {std::vector<int>{1, 0}, std::vector<int>{0, 1}})
+      for (int64_t m = 1; m <= 9; ++m)
+        for (Dims s : {Dims{1300, 65}, Dims{67, 2100}, Dims{4099, 8}, Dims{1, 300}, Dims{300, 1}, Dims{17, 3}}) {
+          Matmul t;
+          t.a = Tensor<>::random({m, s[1]}, false);
+          t.b = Tensor<>({s[1], s[0]}, order, pick_of({0, 3}), pick_of({1, 1, 1, 2}), DType::f32);
+          t.c = Tensor<>::random({m, s[0]}, pick(0, 4) == 0);
+          t.has_bias = pick(0, 1), t.has_residual = pick(0, 1);
+          t.bias = Tensor<>::dense({s[0]});
+          t.residual = Tensor<>::random({m, s[0]}, false);
+          t.act = pick(0, 3);
+          t.floats = {0.1, 0.9, 0.5};
+          t.run_and_check(("m n k " + text({m, s[0], s[1]})).c_str());
+          if (::testing::Test::HasFailure()) return;
+        }
+  });
+}
+
+// What lies in the gaps of B and beyond its end has no part in the result.
+TEST(Matmul, FewRowsDoNotSeeWhatIsNotB) {
+  each_isa([] {
+    for (const std::vector<int>& order : {std::vector<int>{1, 0}, std::vector<int>{0, 1}})
+      for (int64_t m : {1, 3, 8}) {
+        Matmul t;
+        t.a = Tensor<>::dense({m, 21}), t.b = Tensor<>({21, 37}, order, 5, 1, DType::f32), t.c = Tensor<>::dense({m, 37});
+        std::vector<float> kept = t.b.memory;
+        std::fill(t.b.memory.begin(), t.b.memory.end(), kNan);
+        for (int64_t i = 0; i < 21; ++i)
+          for (int64_t j = 0; j < 37; ++j) {
+            const auto at = static_cast<size_t>(t.b.pointer({i, j}) - t.b.memory.data());
+            t.b.memory[at] = kept[at];
+          }
+        t.run_one(t.b.view(), 1, "gaps of NaN");
+      }
   });
 }
 

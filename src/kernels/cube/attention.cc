@@ -14,7 +14,7 @@
 //          masked is what a score becomes where a bool mask is false
 //
 // Unpacked K and V are packed by each chunk for itself, once for up to 512 rows of g * S: the better choice
-// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). NaN in a
+// when g * S <= 512; at g * S <= kFewRows nothing is packed (one token against a cache). NaN in a
 // score that is seen gives NaN, but for rows 2.
 #include "kernels/cube/attention.h"
 
@@ -36,7 +36,6 @@ constexpr int64_t kWholeRow = 2048;        // up to so many keys a whole row of 
 constexpr int64_t kWholeBytes = 1 << 20;   // a head take at most this, to stay in L2;
 constexpr int64_t kBlockKeys = 1024;       // else so many keys at a time, for more rows
 constexpr int64_t kSharedRows = 512;   // rows that share one packing of unpacked K and V
-constexpr int64_t kDirectRows = 8;     // up to so many rows nothing is packed
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -104,7 +103,7 @@ void cut(const Call& call, Plan& p) {
   p.rows = p.group * p.s;
   const bool whole = p.t <= kBlockKeys || (p.t <= kWholeRow && p.t * (p.d + p.dv) * 4 <= kWholeBytes);
   p.block_keys = whole ? std::max<int64_t>(16, round_up(p.t, 16)) : kBlockKeys;
-  p.direct = !p.k_packed && !p.v_packed && p.rows <= kDirectRows && (call.in[1].strides[3] == 1 || p.d <= 1) &&
+  p.direct = !p.k_packed && !p.v_packed && p.rows <= kFewRows && (call.in[1].strides[3] == 1 || p.d <= 1) &&
              (call.in[2].strides[3] == 1 || p.dv <= 1);
   const int64_t most = p.block_keys > kBlockKeys ? 48 : 96;
   p.block_rows = std::min(p.rows, round_up(ceil_div(p.rows, ceil_div(p.rows, most)), 6));
@@ -202,7 +201,7 @@ class RowUnit {
     if (p_.k_packed) {
       k_ += t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
     } else {
-      k_ += t0_ * k.strides[2];
+      k_ += t0_ * k.strides[2], k_stride_ = k.strides[2];
       if (!p_.direct) {
         float* out = scratch<float>(p_.at_k);
         pack_panels(k_, p_.d, keys_, k.strides[3], k.strides[2], 0, panels(keys_), out);
@@ -212,7 +211,7 @@ class RowUnit {
     if (p_.v_packed) {
       v_ += t0_ * 16, v_stride_ = v.strides[2];
     } else {
-      v_ += t0_ * v.strides[2];
+      v_ += t0_ * v.strides[2], v_stride_ = v.strides[2];
       if (!p_.direct) {
         float* out = scratch<float>(p_.at_v);
         pack_panels(v_, keys_, p_.dv, v.strides[2], v.strides[3], 0, panels(p_.dv), out);
@@ -276,19 +275,13 @@ class RowUnit {
         for (int64_t j = 0; j < p_.d; ++j) copy[i * p_.d + j] = base[offset[i] + j * q.strides[3]];
       base = copy;
     }
-    if (p_.direct) {
-      for (int64_t i = 0; i < m; ++i)
-        GE_ON_ISA(dot_row)(base + (p_.copy_q ? i * p_.d : offset[i]), k_, call_.in[1].strides[2], n, p_.d, p_.scale,
-                           s.scores + i * s.ld);
-      GE_ON_ISA(prepare_scores)(s, 0, m, 0, n);
-      return;
-    }
     Block t;
     t.m = m, t.n = n, t.a = base, t.segment_k = p_.d;
     if (p_.copy_q)
       t.lda = p_.d;
     else
       t.row_offset = offset;
+    if (p_.direct) t.b_form = BForm::columns;
     t.b = k_, t.b_stride = k_stride_, t.c = s.scores, t.ldc = s.ld;
     t.epilogue.scale = p_.scale;
     t.epilogue.context = &s;
@@ -299,13 +292,9 @@ class RowUnit {
   }
 
   void mix(const ScoreBlock& s, int64_t r0, int64_t m, int64_t n) {
-    if (p_.direct) {
-      for (int64_t i = 0; i < m; ++i)
-        GE_ON_ISA(mix_row)(s.scores + i * s.ld, v_, call_.in[2].strides[2], n, p_.dv, acc(r0 + i));
-      return;
-    }
     Block t;
     t.m = m, t.n = p_.dv, t.a = s.scores, t.lda = s.ld, t.segment_k = n;
+    if (p_.direct) t.b_form = BForm::rows;
     t.b = v_, t.b_stride = v_stride_, t.c = acc(r0), t.ldc = p_.ld_acc;
     t.epilogue.accumulate = t0_ > 0;
     multiply(t);

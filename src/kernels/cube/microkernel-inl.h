@@ -251,4 +251,3 @@ static void run_block(const Block& t, Choose choose) {
   }
 }
 
-#undef GE_EACH
