@@ -224,14 +224,14 @@ bool contract(LowerContext& c, Term a, Term b, const Arg& out, const Strided& ou
   if (direct) {
     Arg to = out;
     to.view = *direct;
-    c.call("cube.matmul", {left.arg, rhs.arg}, {to}, {Dim(0), rhs.plain}, {0, 0, 1});
+    c.call("cube.matmul", {left.arg, rhs.arg}, {to}, rhs.ints(0), {0, 0, 1});
     return true;
   }
   Strided seen;
   Arg temp = ordered_temp(c, out_view, join(batch, m, n), seen);
   Arg product = temp, from = temp, to = out;
   product.view = *as_matrices(seen, batch, m, n);
-  c.call("cube.matmul", {left.arg, rhs.arg}, {product}, {Dim(0), rhs.plain}, {0, 0, 1});
+  c.call("cube.matmul", {left.arg, rhs.arg}, {product}, rhs.ints(0), {0, 0, 1});
   from.view = seen, to.view = out_view;
   emit_copy(c, from, DType::f32, to, DType::f32);
   return true;

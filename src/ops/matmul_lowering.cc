@@ -190,7 +190,7 @@ Status lower_matmul(LowerContext& c, const MatMulForm& form) {
       out.push_back(c.out_as(i, view));
     }
   }
-  c.call("cube.matmul", std::move(in), std::move(out), {tail.act, b.plain}, {tail.p, tail.q, tail.scale}, encode_program(tail));
+  c.call("cube.matmul", std::move(in), std::move(out), b.ints(tail.act), {tail.p, tail.q, tail.scale}, encode_program(tail));
   for (auto& [from, to, type] : later) emit_copy(c, from, type, to, type);
   return ok();
 }

@@ -25,7 +25,9 @@ Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, 
 // The right side of a product, as cube.matmul takes it.
 struct RightSide {
   Arg arg;
-  bool plain = false;  // its second integer: not in panels
+  bool plain = false;  // not in panels
+
+  std::vector<Dim> ints(int64_t act) const { return plain ? std::vector<Dim>{Dim(act), Dim(1)} : std::vector<Dim>{Dim(act)}; }
 };
 // For a view [batch..., K, N]: of a constant, panels made now; of a computed f32 operand, the view itself, or
 // panels made by a call into a temporary if it is known to meet many rows.

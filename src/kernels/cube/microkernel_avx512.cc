@@ -17,9 +17,15 @@ static const Tiles& choose(int64_t columns) {
   return kTiles[panels == 5 ? 2 : panels > 4 ? 3 : panels - 1];
 }
 
+// For 7 and 8 rows, which a narrower tile has in one pass over B: 3 panels, 4 as 2 + 2.
+static const Tiles& choose_in_one(int64_t columns) {
+  const int64_t panels = (columns + kPanel - 1) / kPanel;
+  return kTiles[panels == 4 ? 1 : panels > 3 ? 2 : panels - 1];
+}
+
 void multiply(const Block& block) {
   if (block.b_form != BForm::panels) return run_few<V512>(block);
-  run_block(block, choose);
+  run_block(block, block.m == 7 || block.m == 8 ? choose_in_one : choose);
 }
 
 }  // namespace ge::kernels::cube::avx512
