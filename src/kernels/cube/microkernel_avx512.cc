@@ -17,15 +17,17 @@ static const Tiles& choose(int64_t columns) {
   return kTiles[panels == 5 ? 2 : panels > 4 ? 3 : panels - 1];
 }
 
-// For 7 and 8 rows, which a narrower tile has in one pass over B: 3 panels, 4 as 2 + 2.
-static const Tiles& choose_in_one(int64_t columns) {
+// Tiles of 8 rows: 3 panels, 4 as 2 + 2.
+static const Tiles& choose_high(int64_t columns) {
   const int64_t panels = (columns + kPanel - 1) / kPanel;
   return kTiles[panels == 4 ? 1 : panels > 3 ? 2 : panels - 1];
 }
 
 void multiply(const Block& block) {
   if (block.b_form != BForm::panels) return run_few<V512>(block);
-  run_block(block, block.m == 7 || block.m == 8 ? choose_in_one : choose);
+  // Few rows against a large B: the time is that of the passes over B.
+  const bool fewer_passes = block.m <= 24 && (block.m + 7) / 8 < (block.m + 5) / 6;
+  run_block(block, fewer_passes ? choose_high : choose);
 }
 
 }  // namespace ge::kernels::cube::avx512
