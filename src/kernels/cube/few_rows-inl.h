@@ -4,11 +4,12 @@
 
 inline constexpr int64_t kFewFloats = 4096;  // sums at a time, on the stack; also how far ahead B is prefetched
 inline constexpr int64_t kFewColumns = 1024;
+inline constexpr int64_t kFewK = 1024;  // values of k between passes over several rows with contiguous columns of B
 
 // sum[i][0, n) += a[i][k0, k0 + KU) x B's rows k0 to k0 + KU - 1, n columns of them at b. The products of KU
 // rows are added up from zero first: a chain of additions as long as K loses a digit.
 template <class V, int MR, int KU>
-static void add_rows(const float* const (&a)[MR], int64_t k0, const float* b, int64_t b_stride, int64_t ahead,
+static void add_rows(const float* const* a, int64_t k0, const float* b, int64_t b_stride, int64_t ahead,
                      int64_t n, float* sum, int64_t ld_sum) {
   using F = typename V::F;
   constexpr int L = V::kLanes;
@@ -47,30 +48,7 @@ static void add_rows(const float* const (&a)[MR], int64_t k0, const float* b, in
   }
 }
 
-// Rows [0, MR) of the sums, for B with contiguous rows.
-template <class V, int MR, int KU>
-GE_INLINE int64_t span_rows(const float* const (&a)[MR], int64_t k0, int64_t k1, const float* b, int64_t b_stride,
-                            int64_t ahead, int64_t n, float* sum, int64_t ld_sum) {
-  for (; k0 + KU <= k1; k0 += KU)
-    add_rows<V, MR, KU>(a, k0, b + k0 * b_stride, b_stride, ahead, n, sum, ld_sum);
-  return k0;
-}
-
-template <class V, int MR>
-static void few_by_rows(const float* const* rows, int64_t k, const float* b, int64_t b_stride, int64_t n, float* sum,
-                        int64_t ld_sum) {
-  // MR * KU values of A and KU (or, for one row, none) of B stay in registers.
-  constexpr int KU = MR == 1 ? 8 : 4;
-  const float* a[MR];
-  for (int i = 0; i < MR; ++i) a[i] = rows[i];
-  const int64_t far = kFewFloats / n < KU ? KU : kFewFloats / n;
-  for (int i = 0; i < MR; ++i)
-    for (int64_t j = 0; j < n; j += V::kLanes) V::store(sum + i * ld_sum + j, V::zero());
-  int64_t k0 = span_rows<V, MR, KU>(a, 0, k, b, b_stride, far * b_stride, n, sum, ld_sum);
-  span_rows<V, MR, 1>(a, k0, k, b, b_stride, 0, n, sum, ld_sum);
-}
-
-// out[u] = the sum of x[u]'s lanes, for four vectors.
+// out[u] += the sum of x[u]'s lanes, for four vectors.
 template <class V>
 GE_INLINE void sum_four(const typename V::F (&x)[4], float* out) {
   float lane[V::kLanes];
@@ -84,19 +62,17 @@ GE_INLINE void sum_four(const typename V::F (&x)[4], float* out) {
   }
   const V128::F a = V128::add(__builtin_shufflevector(q[0], q[1], 0, 4, 1, 5), __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7));
   const V128::F b = V128::add(__builtin_shufflevector(q[2], q[3], 0, 4, 1, 5), __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7));
-  V128::store(out, V128::add(__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7)));
+  const V128::F x4 = V128::add(__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7));
+  V128::store(out, V128::add(V128::load(out), x4));
 }
 
-// Rows [0, MR) of the sums, for B with contiguous columns: four at a time.
+// sum[i][j] += a[i][0, k) x column j of B, for n columns with contiguous values of k, four at a time; n is
+// rounded up in sum.
 template <class V, int MR>
-static void few_by_columns(const float* const* rows, int64_t k, const float* b, int64_t b_stride, int64_t n, float* sum,
-                           int64_t ld_sum) {
+static void dot_columns(const float* const* a, int64_t k, const float* b, int64_t b_stride, int64_t ahead, int64_t n,
+                        float* sum, int64_t ld_sum) {
   using F = typename V::F;
   constexpr int L = V::kLanes;
-  const float* a[MR];
-  for (int i = 0; i < MR; ++i) a[i] = rows[i];
-  const int64_t columns_ahead = kFewFloats / (4 * (k + 1)) * 4 + 4;  // whole fours, one or more
-  const int64_t ahead = columns_ahead * b_stride;
   for (int64_t j = 0; j < n; j += 4) {
     const float* column[4];
     GE_UNROLL
@@ -138,32 +114,90 @@ static void few_by_columns(const float* const* rows, int64_t k, const float* b, 
   }
 }
 
-template <class V, int MR>
-static void few(const Block& t, const float* const* rows, int64_t m, int64_t j0, int64_t n, float* sum, int64_t ld_sum) {
-  if (m < MR) {
-    if constexpr (MR > 1) few<V, MR - 1>(t, rows, m, j0, n, sum, ld_sum);
-    return;
+// rows of A, k or its first index, B, its stride, floats to prefetch ahead, columns, sums
+using FewFn = void (*)(const float* const*, int64_t, const float*, int64_t, int64_t, int64_t, float*, int64_t);
+
+// By the rows of A that share a pass over registers of B. The values of A that a call of add[] needs (KU of
+// each row) and one step's values of B stay in registers.
+template <class V>
+struct FewRows {
+  static constexpr int kMost = V::kRegisters == 32 ? 4 : 2;
+  static constexpr int kThird = kMost < 4 ? 2 : 3;  // what stands in the table's places 3 and 4
+  static constexpr FewFn kAdd[5] = {nullptr, add_rows<V, 1, 4>, add_rows<V, 2, 4>, add_rows<V, kThird, 4>, add_rows<V, kMost, 4>};
+  static constexpr FewFn kAddOne[5] = {nullptr, add_rows<V, 1, 1>, add_rows<V, 2, 1>, add_rows<V, kThird, 1>, add_rows<V, kMost, 1>};
+  static constexpr FewFn kDot[5] = {nullptr, dot_columns<V, 1>, dot_columns<V, 2>, dot_columns<V, kThird>, dot_columns<V, kMost>};
+
+  const float* row[kFewRows];
+  int64_t m, groups;
+  float* sum;
+  int64_t ld_sum;
+
+  // The groups of rows are of nearly equal size.
+  int64_t first(int64_t group) const { return m * group / groups; }
+
+  void by_rows(int64_t k, const float* b, int64_t b_stride, int64_t n) const {
+    clear(n);
+    int64_t k0 = 0;
+    if (m == 1) {
+      const int64_t ahead = ahead_rows(n, 8) * b_stride;
+      for (; k0 + 8 <= k; k0 += 8) add_rows<V, 1, 8>(row, k0, b + k0 * b_stride, b_stride, ahead, n, sum, ld_sum);
+    }
+    const int64_t ahead = ahead_rows(n, 4) * b_stride;
+    for (; k0 + 4 <= k; k0 += 4) add(kAdd, k0, b + k0 * b_stride, b_stride, ahead, n);
+    for (; k0 < k; ++k0) add(kAddOne, k0, b + k0 * b_stride, b_stride, 0, n);
   }
-  if (t.b_form == BForm::rows) return few_by_rows<V, MR>(rows, t.segment_k, t.b + j0, t.b_stride, n, sum, ld_sum);
-  few_by_columns<V, MR>(rows, t.segment_k, t.b + j0 * t.b_stride, t.b_stride, n, sum, ld_sum);
-}
+
+  void by_columns(int64_t k, const float* b, int64_t b_stride, int64_t n) const {
+    clear(n);
+    // One row stays in L1 at any length, and B is then read straight on.
+    const int64_t block = m == 1 ? k : kFewK;
+    for (int64_t k0 = 0; k0 < k; k0 += block) {
+      const int64_t steps = k - k0 < block ? k - k0 : block;
+      const int64_t near = kFewFloats / (4 * (steps + 1)) * 4 + 4;  // columns: whole fours, one or more
+      // Several groups of rows: each takes a few columns while they are in L1.
+      const int64_t together = groups == 1 ? n : near;
+      const float* a[kFewRows];
+      for (int64_t i = 0; i < m; ++i) a[i] = row[i] + k0;
+      for (int64_t j = 0; j < n; j += together)
+        for (int64_t g = 0; g < groups; ++g) {
+          const int64_t i = first(g);
+          kDot[first(g + 1) - i](a + i, steps, b + j * b_stride + k0, b_stride, near * b_stride,
+                                 together < n - j ? together : n - j, sum + i * ld_sum + j, ld_sum);
+        }
+    }
+  }
+
+ private:
+  void clear(int64_t n) const {
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; j += V::kLanes) V::store(sum + i * ld_sum + j, V::zero());
+  }
+
+  static int64_t ahead_rows(int64_t n, int64_t at_once) { return kFewFloats / n < at_once ? at_once : kFewFloats / n; }
+
+  void add(const FewFn (&table)[5], int64_t k0, const float* b, int64_t b_stride, int64_t ahead, int64_t n) const {
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t i = first(g);
+      table[first(g + 1) - i](row + i, k0, b, b_stride, ahead, n, sum + i * ld_sum, ld_sum);
+    }
+  }
+};
 
 // The block with a B that is not packed, m <= kFewRows.
 template <class V>
 static void run_few(const Block& t) {
-  constexpr int kMost = V::kRegisters == 32 ? 4 : 2;
   if (t.m <= 0) return;
-  const float* rows[kFewRows];
-  for (int64_t i = 0; i < t.m; ++i) rows[i] = t.a + (t.row_offset ? t.row_offset[i] : i * t.lda);
   alignas(64) float sum[kFewFloats];
   const int64_t fits = kFewFloats / t.m / kPanel * kPanel, width = fits < kFewColumns ? fits : kFewColumns;
+  FewRows<V> few;
+  few.m = t.m, few.groups = (t.m + few.kMost - 1) / few.kMost;
+  few.sum = sum, few.ld_sum = width;
+  for (int64_t i = 0; i < t.m; ++i) few.row[i] = t.a + (t.row_offset ? t.row_offset[i] : i * t.lda);
   const Epilogue& e = t.epilogue;
   for (int64_t j0 = 0; j0 < t.n; j0 += width) {
     const int64_t n = t.n - j0 < width ? t.n - j0 : width;
-    for (int64_t i = 0; i < t.m; i += kMost) {
-      const int64_t m = t.m - i < kMost ? t.m - i : kMost;
-      few<V, kMost>(t, rows + i, m, j0, n, sum + i * width, width);
-    }
+    if (t.b_form == BForm::rows) few.by_rows(t.segment_k, t.b + j0, t.b_stride, n);
+    else few.by_columns(t.segment_k, t.b + j0 * t.b_stride, t.b_stride, n);
     finish_partial<V>(t, sum, width, 0, j0, t.m, n);
     if (!e.finish) continue;
     for (int64_t j = j0; j < j0 + n; j += kSlice)

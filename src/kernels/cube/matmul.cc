@@ -30,6 +30,8 @@ namespace {
 
 constexpr size_t kExtra = 4;             // first input that only the program reads
 constexpr int64_t kRepackRows = 256;     // fewer rows than this never pack a part of B of their own
+constexpr int64_t kFewRowsByColumns = 12;  // where the columns of B are contiguous, packing pays beyond this
+constexpr int64_t kRunPanels = 32;        // of B's contiguous rows that a chunk reads in place
 constexpr int64_t kStripBytes = 1 << 18;  // of B that a chunk packs at a time
 
 // Everything about a task of these sizes that does not depend on addresses.
@@ -80,6 +82,14 @@ void cut(Plan& plan, double program_cycles) {
     plan.column_unit = 4;
     plan.column_splits = most > 1 ? most / 2 * 2 : 1;
     plan.row_splits = std::max<int64_t>(1, std::min(ceil_div(each, plan.column_splits), m / kRepackRows));
+    return;
+  }
+  if (plan.b_form == BForm::rows) {
+    // Long runs of B's rows: memory and its prefetchers want them.
+    const int64_t wide = ceil_div(columns, kRunPanels);
+    plan.column_unit = wide > 2 ? kRunPanels : std::max<int64_t>(1, ceil_div(columns, 2));
+    plan.column_splits = std::min(each, ceil_div(columns, plan.column_unit));
+    if (plan.column_splits > 2) plan.column_splits = plan.column_splits / 2 * 2;
     return;
   }
   int64_t splits = std::min(each, std::max<int64_t>(1, m / kBlockRows));
@@ -185,7 +195,7 @@ void choose_form(const View& b, Plan& plan) {
   if (!plan.plain_b) return;
   if (plan.space.rows() <= kFewRows) {
     if (plan.n == 1 ? b.stride(-2) != 1 : b.stride(-1) == 1) plan.b_form = BForm::rows;
-    else if (b.stride(-2) == 1 || plan.k <= 1) plan.b_form = BForm::columns;
+    else if ((b.stride(-2) == 1 || plan.k <= 1) && plan.space.rows() <= kFewRowsByColumns) plan.b_form = BForm::columns;
     if (plan.b_form != BForm::panels) {
       plan.slice = kRunPanels * 16;
       return;

@@ -13,7 +13,7 @@ namespace ge::kernels::cube {
 inline constexpr int64_t kPanel = 16;      // columns of a packed panel of B
 inline constexpr int64_t kBlockRows = 96;  // rows between two passes over B; finish() sees at most these,
 inline constexpr int64_t kSlice = 128;     // and at most so many columns: one step of the interpreter
-inline constexpr int64_t kFewRows = 8;     // up to so many rows B may be read as it lies
+inline constexpr int64_t kFewRows = 16;    // up to so many rows B may be read as it lies
 
 // How B lies: in packed panels; or B[k][n] with n contiguous; or with k contiguous (B^T row-major).
 enum class BForm : uint8_t { panels, rows, columns };
