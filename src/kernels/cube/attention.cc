@@ -14,7 +14,7 @@
 //          masked is what a score becomes where a bool mask is false
 //
 // Unpacked K and V are packed by each chunk for itself, once for up to 512 rows of g * S: the better choice
-// when g * S <= 512; at g * S <= kFewRows nothing is packed (one token against a cache). NaN in a
+// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). NaN in a
 // score that is seen gives NaN, but for rows 2.
 #include "kernels/cube/attention.h"
 
@@ -36,6 +36,7 @@ constexpr int64_t kWholeRow = 2048;        // up to so many keys a whole row of 
 constexpr int64_t kWholeBytes = 1 << 20;   // a head take at most this, to stay in L2;
 constexpr int64_t kBlockKeys = 1024;       // else so many keys at a time, for more rows
 constexpr int64_t kSharedRows = 512;   // rows that share one packing of unpacked K and V
+constexpr int64_t kDirectRows = 8;     // up to so many rows nothing is packed
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -103,7 +104,7 @@ void cut(const Call& call, Plan& p) {
   p.rows = p.group * p.s;
   const bool whole = p.t <= kBlockKeys || (p.t <= kWholeRow && p.t * (p.d + p.dv) * 4 <= kWholeBytes);
   p.block_keys = whole ? std::max<int64_t>(16, round_up(p.t, 16)) : kBlockKeys;
-  p.direct = !p.k_packed && !p.v_packed && p.rows <= kFewRows && (call.in[1].strides[3] == 1 || p.d <= 1) &&
+  p.direct = !p.k_packed && !p.v_packed && p.rows <= kDirectRows && (call.in[1].strides[3] == 1 || p.d <= 1) &&
              (call.in[2].strides[3] == 1 || p.dv <= 1);
   const int64_t most = p.block_keys > kBlockKeys ? 48 : 96;
   p.block_rows = std::min(p.rows, round_up(ceil_div(p.rows, ceil_div(p.rows, most)), 6));

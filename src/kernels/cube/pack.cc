@@ -49,7 +49,7 @@ void pack_panel(const float* b, int64_t k, int64_t width, int64_t k_stride, int6
 }
 
 // kTogether whole panels of a B with contiguous rows, which are then read in longer runs.
-constexpr int64_t kTogether = 8;
+constexpr int64_t kTogether = 4;
 void pack_together(const float* b, int64_t k, int64_t k_stride, float* out) {
   for (int64_t i = 0; i < k; ++i)
     for (int64_t p = 0; p < kTogether; ++p)
