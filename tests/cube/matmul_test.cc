@@ -295,46 +295,50 @@ TEST(Matmul, VectorProgramAsEpilogue) {
                                "v5 = sigmoid v0; store 0 v4; store 1 v5");
   ASSERT_TRUE(program.ok()) << program.error().text();
   each_isa([&] {
-    for (Dims s : {Dims{1, 1, 7, 5, 9}, Dims{2, 3, 100, 70, 40}, Dims{1, 2, 1, 300, 8}, Dims{3, 1, 17, 16, 0}}) {
-      Tensor<> a = Tensor<>::random({s[0], s[1], s[2], s[4]}, false), b = Tensor<>::dense({s[4], s[3]});
-      Tensor<> c = Tensor<>::random({s[0], s[1], s[2], s[3]}, false), c2 = Tensor<>::dense({s[0], s[1], s[2], s[3]});
-      Tensor<> x = Tensor<>::random({s[1], s[2], s[3]}, false), y = Tensor<>::dense({s[0], 1, s[2], 1});
-      Tensor<> p = packed(b);
-      Task t;
-      t.in = {a.view(), p.view(), View{}, View{}, x.view(), y.view()}, t.out = {c.view(), c2.view()};
-      t.ints = {0}, t.floats = {0, 0, 1};
-      t.blob = vector::encode(*program);
-      run_task("cube.matmul", t);
-      if (::testing::Test::HasFatalFailure()) return;
-      c.expect_gaps_kept();
-      for (int64_t i = 0; i < c.count(); ++i) {
-        const Dims at = {i / (s[1] * s[2] * s[3]), i / (s[2] * s[3]) % s[1], i / s[3] % s[2], i % s[3]};
-        double sum = 0;
-        for (int64_t k = 0; k < s[4]; ++k) sum += static_cast<double>(a.at({at[0], at[1], at[2], k})) * b.at({k, at[3]});
-        ASSERT_NEAR(c.at(at), sum * x.at(at) + y.at(at), 1e-4);
-        ASSERT_NEAR(c2.at(at), 1 / (1 + std::exp(-sum)), 1e-5);
+    for (Dims s : {Dims{1, 1, 7, 5, 9}, Dims{2, 3, 100, 70, 40}, Dims{1, 2, 1, 300, 8}, Dims{3, 1, 17, 16, 0}, Dims{1, 1, 3, 1200, 30}})
+      for (int64_t plain : {0, 1}) {
+        Tensor<> a = Tensor<>::random({s[0], s[1], s[2], s[4]}, false), b = Tensor<>::dense({s[4], s[3]});
+        Tensor<> c = Tensor<>::random({s[0], s[1], s[2], s[3]}, false), c2 = Tensor<>::dense({s[0], s[1], s[2], s[3]});
+        Tensor<> x = Tensor<>::random({s[1], s[2], s[3]}, false), y = Tensor<>::dense({s[0], 1, s[2], 1});
+        Tensor<> p = packed(b);
+        Task t;
+        t.in = {a.view(), plain ? b.view() : p.view(), View{}, View{}, x.view(), y.view()}, t.out = {c.view(), c2.view()};
+        t.ints = {0, plain}, t.floats = {0, 0, 1};
+        t.blob = vector::encode(*program);
+        run_task("cube.matmul", t);
+        if (::testing::Test::HasFatalFailure()) return;
+        c.expect_gaps_kept();
+        for (int64_t i = 0; i < c.count(); ++i) {
+          const Dims at = {i / (s[1] * s[2] * s[3]), i / (s[2] * s[3]) % s[1], i / s[3] % s[2], i % s[3]};
+          double sum = 0;
+          for (int64_t k = 0; k < s[4]; ++k) sum += static_cast<double>(a.at({at[0], at[1], at[2], k})) * b.at({k, at[3]});
+          ASSERT_NEAR(c.at(at), sum * x.at(at) + y.at(at), 1e-4);
+          ASSERT_NEAR(c2.at(at), 1 / (1 + std::exp(-sum)), 1e-5);
+        }
       }
-    }
   });
 }
 
 TEST(Matmul, OneOutputProgramRunsInPlace) {
   auto program = vector::parse("io 1 1; v0 = load 0; v1 = tanh v0; store 0 v1");
   ASSERT_TRUE(program.ok());
-  each_isa([&] {
-    Tensor<> a = Tensor<>::dense({101, 12}), b = Tensor<>::dense({12, 90}), c = Tensor<>::random({101, 90}, false);
+  auto check = [&](int64_t m, int64_t n, bool plain) {
+    Tensor<> a = Tensor<>::dense({m, 12}), b = Tensor<>::dense({12, n}), c = Tensor<>::random({m, n}, false);
     Tensor<> p = packed(b);
     Task t;
-    t.in = {a.view(), p.view()}, t.out = {c.view()}, t.ints = {1}, t.floats = {0, 0, 1};
+    t.in = {a.view(), plain ? b.view() : p.view()}, t.out = {c.view()}, t.ints = {1, plain}, t.floats = {0, 0, 1};
     t.blob = vector::encode(*program);
     run_task("cube.matmul", t);
     c.expect_gaps_kept();
-    for (int64_t i = 0; i < 101; ++i)
-      for (int64_t j = 0; j < 90; ++j) {
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (int64_t k = 0; k < 12; ++k) sum += static_cast<double>(a.at({i, k})) * b.at({k, j});
         ASSERT_NEAR(c.at({i, j}), std::tanh(std::max(0.0, sum)), 1e-5);
       }
+  };
+  each_isa([&] {
+    for (bool plain : {false, true}) check(101, 90, plain), check(4, 1100, plain), check(30, 500, plain);
   });
 }
 
