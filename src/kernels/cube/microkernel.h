@@ -1,5 +1,6 @@
 // The register-blocked f32 microkernels under matmul, convolution, attention and the recurrent cells:
-// C[m][n] = epilogue(sum over k of A[m][k] * B[k][n]) with B in packed panels of 16 columns.
+// C[m][n] = epilogue(sum over k of A[m][k] * B[k][n]) with B in packed panels of 16 columns, or as it lies for
+// a few rows.
 //
 // One thread, one block of C that a chunk owns; cutting work into chunks is the caller's. A is read in
 // place. Each element of C depends on its row of A, its column of B, and m (few rows sum k in several
