@@ -128,7 +128,7 @@ void run_attention(int64_t heads, int64_t s, int64_t t, int64_t d, bool packed) 
       task("cube.pack_b", {kt}, kp.view(), {}, {});
       task("cube.pack_b", {v.view()}, vp.view(), {}, {});
     }
-    task("cube.attention", {q.view(), packed ? kp.view() : k.view(), packed ? vp.view() : v.view()}, o.view(), {0, 0}, {0.125, 0});
+    task("cube.attention", {q.view(), packed ? kp.view() : k.view(), packed ? vp.view() : v.view()}, o.view(), {0, 0, 0}, {0.125, 0, 0});
     best = std::min(best, now() - start);
   }
   const double flops = 4.0 * static_cast<double>(heads * s * t * d);

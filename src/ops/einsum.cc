@@ -217,20 +217,21 @@ bool contract(LowerContext& c, Term a, Term b, const Arg& out, const Strided& ou
   Term left = matrices(c, a, batch, m, k);
   left.arg.view = left.view;
   Term right = matrices(c, b, batch, k, n);
-  Arg packed = right.constant ? c.weight(pack_constant_matrices(*right.constant, right.view))
-                              : pack_computed_matrices(c, right.arg, right.view);
+  const Dim rows = left.view.dims[left.view.dims.size() - 2];
+  RightSide rhs = right.constant ? constant_right_side(c, *right.constant, right.view)
+                                 : computed_right_side(c, right.arg, right.view, rows);
   auto direct = as_matrices(out_view, batch, m, n);
   if (direct) {
     Arg to = out;
     to.view = *direct;
-    c.call("cube.matmul", {left.arg, packed}, {to}, {Dim(0)}, {0, 0, 1});
+    c.call("cube.matmul", {left.arg, rhs.arg}, {to}, rhs.ints(0), {0, 0, 1});
     return true;
   }
   Strided seen;
   Arg temp = ordered_temp(c, out_view, join(batch, m, n), seen);
   Arg product = temp, from = temp, to = out;
   product.view = *as_matrices(seen, batch, m, n);
-  c.call("cube.matmul", {left.arg, packed}, {product}, {Dim(0)}, {0, 0, 1});
+  c.call("cube.matmul", {left.arg, rhs.arg}, {product}, rhs.ints(0), {0, 0, 1});
   from.view = seen, to.view = out_view;
   emit_copy(c, from, DType::f32, to, DType::f32);
   return true;

@@ -35,8 +35,8 @@ Status lower(LowerContext& c) {
   Arg k_arg, v_arg;
   Dim group = kt.dims[1].known() && kt.dims[1].value() > 0 ? floordiv(q.dims[1], kt.dims[1]) : Dim(1);
   Dim rows = queries * group;
-  if (rows.known() && rows.value() <= 512) {
-    // Each chunk packs for itself: cheaper than two more tasks.
+  if (!rows.known() || rows.value() <= 512) {
+    // Each chunk packs for itself, or reads K and V as they lie: cheaper than two more tasks.
     k_arg = c.in_as(1, transposed_last(kt));
     v_arg = c.in_as(2, v);
   } else {

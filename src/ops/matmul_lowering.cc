@@ -8,6 +8,14 @@
 
 namespace ge::ops {
 
+namespace {
+
+// Up to so many rows each chunk packs its part of B for itself, or reads it in place: cheaper than a task more.
+constexpr int64_t kOwnPackingRows = 512;
+constexpr int64_t kFewRowsInPlace = 8;
+
+}  // namespace
+
 Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, std::vector<Dim> b,
                                      bool transpose_a, bool transpose_b) {
   if (a.empty() || b.empty()) return c.fail("an operand is a scalar");
@@ -27,7 +35,7 @@ Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, 
   return dims;
 }
 
-Tensor pack_constant_matrices(const Tensor& t, const Strided& view) {
+RightSide constant_right_side(LowerContext& c, const Tensor& t, const Strided& view) {
   Tensor f = constant_f32(t);
   size_t lead = view.dims.size() - 2;
   int64_t k = view.dims[lead].value(), n = view.dims[lead + 1].value(), batches = 1;
@@ -43,19 +51,20 @@ Tensor pack_constant_matrices(const Tensor& t, const Strided& view) {
     auto* data = reinterpret_cast<std::byte*>(f.as<float>() + at);
     kernels::cube::pack_b(View{data, DType::f32, 2, sizes, strides}, out.as<float>() + i * kernels::cube::packed_floats(k, n));
   }
-  return out;
+  return {c.weight(std::move(out))};
 }
 
-Arg pack_computed_matrices(LowerContext& c, Arg b, const Strided& view) {
+RightSide computed_right_side(LowerContext& c, Arg b, const Strided& view, const Dim& rows) {
+  b.view = view;
+  if (!rows.known() || rows.value() <= kOwnPackingRows) return {b, true};
   size_t rank = view.dims.size();
   std::vector<Dim> dims(view.dims.begin(), view.dims.end() - 2);
   dims.push_back(ceildiv(view.dims[rank - 1], Dim(16)));
   dims.push_back(view.dims[rank - 2]);
   dims.push_back(Dim(16));
-  b.view = view;
   Arg packed = c.temp(DType::f32, dims);
   c.call("cube.pack_b", {b}, {packed});
-  return packed;
+  return {packed};
 }
 
 namespace {
@@ -81,14 +90,25 @@ const Tensor* constant_behind(const Graph& g, ValueId v, Strided& view) {
   return constant;
 }
 
-Arg packed_b(LowerContext& c, const MatMulForm& form) {
+// The rows that meet one matrix of b: those of all batches where b has none.
+Dim rows_for(const Strided& b, const Strided& out) {
+  size_t rank = out.dims.size();
+  bool batched = false;
+  for (size_t i = 0; i + 2 < b.dims.size(); ++i) batched |= !b.dims[i].is(1);
+  return batched ? out.dims[rank - 2] : product({out.dims.begin(), out.dims.end() - 1});
+}
+
+RightSide right_side(LowerContext& c, const MatMulForm& form, const Strided& out) {
   Strided view;
   const Tensor* constant = constant_behind(c.graph, c.input(form.b), view);
+  // A few rows read a shared constant in place as fast as a second, packed one.
+  const Dim rows = rows_for(constant ? view : c.view(form.b), out);
+  if (!c.constant_of(form.b) && c.type(form.b).dtype == DType::f32 && rows.known() && rows.value() <= kFewRowsInPlace) constant = nullptr;
   Arg b;
   if (!constant) b = input_as_f32(c, form.b, view);
   if (view.dims.size() == 1) view = with_axis(view, 1);
   else if (form.transpose_b) view = transposed_last(view);
-  return constant ? c.weight(pack_constant_matrices(*constant, view)) : pack_computed_matrices(c, b, view);
+  return constant ? constant_right_side(c, *constant, view) : computed_right_side(c, b, view, rows);
 }
 
 // Whether the inner stride of an operand of the program is 0 or 1, as the kernel asks.
@@ -142,20 +162,19 @@ Status lower_matmul(LowerContext& c, const MatMulForm& form) {
   if (vector_a) a_view = with_axis(a_view, 0);
   else if (form.transpose_a) a_view = transposed_last(a_view);
   a.view = a_view;
-  Arg b = packed_b(c, form);
-
   auto widen = [&](Strided v) {
     if (vector_b) v = with_axis(v, v.dims.size());
     if (vector_a) v = with_axis(v, v.dims.size() - 1);
     return v;
   };
   Strided out_view = widen(c.out_view(0));
+  RightSide b = right_side(c, form, out_view);
   Dim n = out_view.dims.back();
   FusedTail tail = form.tail;
   GE_RETURN_IF_ERROR(settle_tail(c, tail, tail.bias >= 0 && is_column_vector(c, tail.bias, n)));
   if (!tail.program && c.out_type(0).dtype != DType::f32) tail.program = identity_program();
 
-  std::vector<Arg> in{a, b, bias_vector(c, tail, n), {}}, out, copies;
+  std::vector<Arg> in{a, b.arg, bias_vector(c, tail, n), {}}, out, copies;
   if (tail.residual >= 0) in[3] = along_output(c, tail.residual, true, false, vector_a, vector_b);
   for (int i : tail.extras) in.push_back(along_output(c, i, false, true, vector_a, vector_b));
   while (in.size() > 2 && in.back().kind == Arg::Kind::none) in.pop_back();
@@ -171,7 +190,7 @@ Status lower_matmul(LowerContext& c, const MatMulForm& form) {
       out.push_back(c.out_as(i, view));
     }
   }
-  c.call("cube.matmul", std::move(in), std::move(out), {tail.act}, {tail.p, tail.q, tail.scale}, encode_program(tail));
+  c.call("cube.matmul", std::move(in), std::move(out), b.ints(tail.act), {tail.p, tail.q, tail.scale}, encode_program(tail));
   for (auto& [from, to, type] : later) emit_copy(c, from, type, to, type);
   return ok();
 }

@@ -22,9 +22,16 @@ Status lower_matmul(LowerContext& c, const MatMulForm& form);
 Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, std::vector<Dim> b,
                                      bool transpose_a, bool transpose_b);
 
-// The right side of a product in panels, for a view [batch..., K, N]: of a constant, made now; of a computed
-// f32 operand, by a call into a temporary.
-Tensor pack_constant_matrices(const Tensor& t, const Strided& view);
-Arg pack_computed_matrices(LowerContext& c, Arg b, const Strided& view);
+// The right side of a product, as cube.matmul takes it.
+struct RightSide {
+  Arg arg;
+  bool plain = false;  // not in panels
+
+  std::vector<Dim> ints(int64_t act) const { return plain ? std::vector<Dim>{Dim(act), Dim(1)} : std::vector<Dim>{Dim(act)}; }
+};
+// For a view [batch..., K, N]: of a constant, panels made now; of a computed f32 operand, the view itself, or
+// panels made by a call into a temporary if it is known to meet many rows.
+RightSide constant_right_side(LowerContext& c, const Tensor& t, const Strided& view);
+RightSide computed_right_side(LowerContext& c, Arg b, const Strided& view, const Dim& rows);
 
 }  // namespace ge::ops

@@ -31,6 +31,8 @@ std::vector<Good> good_tasks() {
   return {
       {"cube.pack_b", {dense({2, 20, 33})}, {dense({2, 3, 20, 16})}, {}, {}},
       {"cube.matmul", {dense({2, 5, 20}), dense({3, 20, 16}), dense({33}), dense({5, 33})}, {dense({2, 5, 33})}, {1}, {0, 0, 1}},
+      {"cube.matmul", {dense({2, 5, 20}), dense({20, 33})}, {dense({2, 5, 33})}, {1, 1}, {0, 0, 1}},
+      {"cube.matmul", {dense({2, 25, 20}), dense({2, 20, 33})}, {dense({2, 25, 33})}, {1, 1}, {0, 0, 1}},
       {"cube.attention",
        {dense({2, 4, 7, 8}), dense({2, 2, 3, 8, 16}), dense({2, 2, 1, 40, 16}), dense({1, 1, 7, 40})},
        {dense({2, 4, 7, 5})}, {1, 0, 1}, {0.5, 0, -1}},

@@ -73,12 +73,20 @@ struct Matmul {
   int64_t act = 0;
   std::vector<double> floats = {0, 0, 1};
 
+  // With B in panels and with B as it lies.
   void run_and_check(const char* what) {
     Tensor<> p = packed(b);
     const Tensor<> old = c;
+    run_one(p.view(), 0, std::string(what) + ", panels");
+    if (::testing::Test::HasFailure()) return;
+    c = old;
+    run_one(b.view(), 1, std::string(what) + ", plain");
+  }
+
+  void run_one(const View& right, int64_t plain, const std::string& what) {
     Task t;
-    t.in = {a.view(), p.view(), has_bias ? bias.view() : View{}, has_residual ? residual.view() : View{}};
-    t.out = {c.view()}, t.ints = {act}, t.floats = floats;
+    t.in = {a.view(), right, has_bias ? bias.view() : View{}, has_residual ? residual.view() : View{}};
+    t.out = {c.view()}, t.ints = {act, plain}, t.floats = floats;
     run_task("cube.matmul", t);
     if (::testing::Test::HasFatalFailure()) return;
     c.expect_gaps_kept();
@@ -165,6 +173,46 @@ TEST(Matmul, LargerShapesInManyChunks) {
   });
 }
 
+// Shapes that decode steps have: few rows against a large B with contiguous rows, contiguous columns, or neither.
+TEST(Matmul, FewRowsReadBAsItLies) {
+  each_isa([] {
+    for (const std::vector<int>& order : {std::vector<int>{1, 0}, std::vector<int>{0, 1}})
+      for (int64_t m = 1; m <= 18; ++m)
+        for (Dims s : {Dims{1300, 65}, Dims{67, 2100}, Dims{4099, 8}, Dims{1, 300}, Dims{300, 1}, Dims{17, 3}}) {
+          Matmul t;
+          t.a = Tensor<>::random({m, s[1]}, false);
+          t.b = Tensor<>({s[1], s[0]}, order, pick_of({0, 3}), pick_of({1, 1, 1, 2}), DType::f32);
+          t.c = Tensor<>::random({m, s[0]}, pick(0, 4) == 0);
+          t.has_bias = pick(0, 1), t.has_residual = pick(0, 1);
+          t.bias = Tensor<>::dense({s[0]});
+          t.residual = Tensor<>::random({m, s[0]}, false);
+          t.act = pick(0, 3);
+          t.floats = {0.1, 0.9, 0.5};
+          t.run_and_check(("m n k " + text({m, s[0], s[1]})).c_str());
+          if (::testing::Test::HasFailure()) return;
+        }
+  });
+}
+
+// What lies in the gaps of B and beyond its end has no part in the result.
+TEST(Matmul, FewRowsDoNotSeeWhatIsNotB) {
+  each_isa([] {
+    for (const std::vector<int>& order : {std::vector<int>{1, 0}, std::vector<int>{0, 1}})
+      for (int64_t m : {1, 3, 8}) {
+        Matmul t;
+        t.a = Tensor<>::dense({m, 21}), t.b = Tensor<>({21, 37}, order, 5, 1, DType::f32), t.c = Tensor<>::dense({m, 37});
+        std::vector<float> kept = t.b.memory;
+        std::fill(t.b.memory.begin(), t.b.memory.end(), kNan);
+        for (int64_t i = 0; i < 21; ++i)
+          for (int64_t j = 0; j < 37; ++j) {
+            const auto at = static_cast<size_t>(t.b.pointer({i, j}) - t.b.memory.data());
+            t.b.memory[at] = kept[at];
+          }
+        t.run_one(t.b.view(), 1, "gaps of NaN");
+      }
+  });
+}
+
 TEST(Matmul, BatchesFoldAndBroadcast) {
   each_isa([] {
     Matmul t;
@@ -247,46 +295,50 @@ TEST(Matmul, VectorProgramAsEpilogue) {
                                "v5 = sigmoid v0; store 0 v4; store 1 v5");
   ASSERT_TRUE(program.ok()) << program.error().text();
   each_isa([&] {
-    for (Dims s : {Dims{1, 1, 7, 5, 9}, Dims{2, 3, 100, 70, 40}, Dims{1, 2, 1, 300, 8}, Dims{3, 1, 17, 16, 0}}) {
-      Tensor<> a = Tensor<>::random({s[0], s[1], s[2], s[4]}, false), b = Tensor<>::dense({s[4], s[3]});
-      Tensor<> c = Tensor<>::random({s[0], s[1], s[2], s[3]}, false), c2 = Tensor<>::dense({s[0], s[1], s[2], s[3]});
-      Tensor<> x = Tensor<>::random({s[1], s[2], s[3]}, false), y = Tensor<>::dense({s[0], 1, s[2], 1});
-      Tensor<> p = packed(b);
-      Task t;
-      t.in = {a.view(), p.view(), View{}, View{}, x.view(), y.view()}, t.out = {c.view(), c2.view()};
-      t.ints = {0}, t.floats = {0, 0, 1};
-      t.blob = vector::encode(*program);
-      run_task("cube.matmul", t);
-      if (::testing::Test::HasFatalFailure()) return;
-      c.expect_gaps_kept();
-      for (int64_t i = 0; i < c.count(); ++i) {
-        const Dims at = {i / (s[1] * s[2] * s[3]), i / (s[2] * s[3]) % s[1], i / s[3] % s[2], i % s[3]};
-        double sum = 0;
-        for (int64_t k = 0; k < s[4]; ++k) sum += static_cast<double>(a.at({at[0], at[1], at[2], k})) * b.at({k, at[3]});
-        ASSERT_NEAR(c.at(at), sum * x.at(at) + y.at(at), 1e-4);
-        ASSERT_NEAR(c2.at(at), 1 / (1 + std::exp(-sum)), 1e-5);
+    for (Dims s : {Dims{1, 1, 7, 5, 9}, Dims{2, 3, 100, 70, 40}, Dims{1, 2, 1, 300, 8}, Dims{3, 1, 17, 16, 0}, Dims{1, 1, 3, 1200, 30}})
+      for (int64_t plain : {0, 1}) {
+        Tensor<> a = Tensor<>::random({s[0], s[1], s[2], s[4]}, false), b = Tensor<>::dense({s[4], s[3]});
+        Tensor<> c = Tensor<>::random({s[0], s[1], s[2], s[3]}, false), c2 = Tensor<>::dense({s[0], s[1], s[2], s[3]});
+        Tensor<> x = Tensor<>::random({s[1], s[2], s[3]}, false), y = Tensor<>::dense({s[0], 1, s[2], 1});
+        Tensor<> p = packed(b);
+        Task t;
+        t.in = {a.view(), plain ? b.view() : p.view(), View{}, View{}, x.view(), y.view()}, t.out = {c.view(), c2.view()};
+        t.ints = {0, plain}, t.floats = {0, 0, 1};
+        t.blob = vector::encode(*program);
+        run_task("cube.matmul", t);
+        if (::testing::Test::HasFatalFailure()) return;
+        c.expect_gaps_kept();
+        for (int64_t i = 0; i < c.count(); ++i) {
+          const Dims at = {i / (s[1] * s[2] * s[3]), i / (s[2] * s[3]) % s[1], i / s[3] % s[2], i % s[3]};
+          double sum = 0;
+          for (int64_t k = 0; k < s[4]; ++k) sum += static_cast<double>(a.at({at[0], at[1], at[2], k})) * b.at({k, at[3]});
+          ASSERT_NEAR(c.at(at), sum * x.at(at) + y.at(at), 1e-4);
+          ASSERT_NEAR(c2.at(at), 1 / (1 + std::exp(-sum)), 1e-5);
+        }
       }
-    }
   });
 }
 
 TEST(Matmul, OneOutputProgramRunsInPlace) {
   auto program = vector::parse("io 1 1; v0 = load 0; v1 = tanh v0; store 0 v1");
   ASSERT_TRUE(program.ok());
-  each_isa([&] {
-    Tensor<> a = Tensor<>::dense({101, 12}), b = Tensor<>::dense({12, 90}), c = Tensor<>::random({101, 90}, false);
+  auto check = [&](int64_t m, int64_t n, bool plain) {
+    Tensor<> a = Tensor<>::dense({m, 12}), b = Tensor<>::dense({12, n}), c = Tensor<>::random({m, n}, false);
     Tensor<> p = packed(b);
     Task t;
-    t.in = {a.view(), p.view()}, t.out = {c.view()}, t.ints = {1}, t.floats = {0, 0, 1};
+    t.in = {a.view(), plain ? b.view() : p.view()}, t.out = {c.view()}, t.ints = {1, plain}, t.floats = {0, 0, 1};
     t.blob = vector::encode(*program);
     run_task("cube.matmul", t);
     c.expect_gaps_kept();
-    for (int64_t i = 0; i < 101; ++i)
-      for (int64_t j = 0; j < 90; ++j) {
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (int64_t k = 0; k < 12; ++k) sum += static_cast<double>(a.at({i, k})) * b.at({k, j});
         ASSERT_NEAR(c.at({i, j}), std::tanh(std::max(0.0, sum)), 1e-5);
       }
+  };
+  each_isa([&] {
+    for (bool plain : {false, true}) check(101, 90, plain), check(4, 1100, plain), check(30, 500, plain);
   });
 }
 

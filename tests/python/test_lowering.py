@@ -1,5 +1,7 @@
 """What tasks a model becomes: kernels that run show in the profile."""
 
+import os
+
 import ge
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ def numbers(name, *values):
     return numpy_helper.from_array(np.array(values, np.int64), name)
 
 
-def tied(middle):
+def tied(middle, rows="n"):
     """logits = x times a view of the table that a Gather reads as it is."""
     table = np.random.RandomState(5).standard_normal((WORDS, WIDTH)).astype(np.float32)
     nodes = [helper.make_node("Gather", ["table", "ids"], ["x"], axis=0),
@@ -27,7 +29,7 @@ def tied(middle):
     initializers = [numpy_helper.from_array(table, "table"), numbers("one", 0), numbers("thrice", 3, 1, 1),
                     numbers("first", -1, -1), numbers("last", -WORDS - 1, -WIDTH - 1), numbers("axes", 0, 1),
                     numbers("back", -1, -1)]
-    graph = helper.make_graph(nodes, "tied", [helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])],
+    graph = helper.make_graph(nodes, "tied", [helper.make_tensor_value_info("ids", TensorProto.INT64, [rows])],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], initializers)
     return table, helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
@@ -45,7 +47,7 @@ VIEWS = {  # name: (nodes, what they see of the table, whether it is packed ahea
 
 @pytest.mark.parametrize("options", [{}, {"disable_reuse_memory": 1}, {"disable_fusion": "all"}], ids=["default", "no_views", "no_fusion"])
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_of_a_constant_is_packed_ahead(name, options):
+def test_a_view_of_a_constant_is_packed_ahead(name, options, tmp_path):
     middle, view, ahead = VIEWS[name]
     table, proto = tied(middle)
     model = ge.compile(proto, **options)
@@ -55,4 +57,24 @@ def test_a_view_of_a_constant_is_packed_ahead(name, options):
         want = table[ids] @ view(table)
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, atol=2e-4)
-    assert ("cube.pack_b" not in kernels(model, np.array([3], np.int64))) == ahead
+    assert "cube.pack_b" not in kernels(model, np.array([3], np.int64))
+    assert holds_table_twice(model, tmp_path) == ahead
+
+
+def holds_table_twice(model, folder):
+    model.save(str(folder / "m.om"))
+    return os.path.getsize(folder / "m.om") > 1.9 * WORDS * WIDTH * 4
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_few_rows_read_a_shared_constant_in_place(name, tmp_path):
+    middle, view, ahead = VIEWS[name]
+    for rows, twice in ((2, False), (100, ahead)):
+        table, proto = tied(middle, rows)
+        model = ge.compile(proto)
+        ids = np.arange(rows) * 7 % WORDS
+        (got,) = model.run([ids])
+        want = table[ids].astype(np.float64) @ view(table)
+        np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())
+        assert "cube.pack_b" not in kernels(model, ids)
+        assert holds_table_twice(model, tmp_path) == twice

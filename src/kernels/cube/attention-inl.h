@@ -1,6 +1,5 @@
-// Vector bodies of attention: masks and row maxima, exp and row sums, rescaling; and the products for few
-// query rows against unpacked keys and values. Compiled once for each instruction set by conv_targets.h,
-// which names V; no include guard on purpose.
+// Vector bodies of attention: masks and row maxima, exp and row sums, rescaling. Compiled once for each
+// instruction set by conv_targets.h, which names V; no include guard on purpose.
 
 // exp for x <= 88; exactly 0 below -87.7, NaN stays NaN. Relative error about 1e-7.
 GE_INLINE V::F exp_nonpositive(V::F x) {
@@ -116,70 +115,4 @@ static void scale_row(const float* x, float factor, float* out, int64_t n) {
   int64_t j = 0;
   for (; j + V::kLanes <= n; j += V::kLanes) V::store(out + j, V::mul(V::load(x + j), f));
   if (j < n) V::store_n(out + j, V::mul(V::load_n(x + j, n - j), f), n - j);
-}
-
-// out[u] = scale * the sum of x[u]'s lanes, for four vectors.
-GE_INLINE void sum_four(const V::F (&x)[4], float scale, float* out) {
-  float lane[V::kLanes];
-  V128::F q[4];
-  GE_UNROLL
-  for (int u = 0; u < 4; ++u) {
-    V::store(lane, x[u]);
-    q[u] = V128::load(lane);
-    GE_UNROLL
-    for (int i = 4; i < V::kLanes; i += 4) q[u] = V128::add(q[u], V128::load(lane + i));
-  }
-  const V128::F a = V128::add(__builtin_shufflevector(q[0], q[1], 0, 4, 1, 5), __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7));
-  const V128::F b = V128::add(__builtin_shufflevector(q[2], q[3], 0, 4, 1, 5), __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7));
-  const V128::F sum = V128::add(__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7));
-  V128::store(out, V128::mul(sum, V128::set1(scale)));
-}
-
-// scale * <q, k_j> for n keys of d values each, keys `step` floats apart; out has room for n up to a multiple of 4.
-static void dot_row(const float* q, const float* k, int64_t step, int64_t n, int64_t d, float scale, float* out) {
-  for (int64_t j = 0; j < n; j += 4) {
-    const float* key[4];
-    GE_UNROLL
-    for (int u = 0; u < 4; ++u) key[u] = k + (j + u < n ? j + u : n - 1) * step;
-    V::F sum[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
-    int64_t i = 0;
-    for (; i + V::kLanes <= d; i += V::kLanes) {
-      const V::F x = V::load(q + i);
-      GE_UNROLL
-      for (int u = 0; u < 4; ++u) sum[u] = V::fma(x, V::load(key[u] + i), sum[u]);
-    }
-    if (i < d) {
-      const V::F x = V::load_n(q + i, d - i);
-      GE_UNROLL
-      for (int u = 0; u < 4; ++u) sum[u] = V::fma(x, V::load_n(key[u] + i, d - i), sum[u]);
-    }
-    sum_four(sum, scale, out + j);
-  }
-}
-
-// acc[0, NV * kLanes) += sum over j of p[j] * v[j * step + ...].
-template <int NV>
-GE_INLINE void mix_columns(const float* p, const float* v, int64_t step, int64_t n, float* acc) {
-  V::F a[NV];
-  GE_UNROLL
-  for (int u = 0; u < NV; ++u) a[u] = V::load(acc + u * V::kLanes);
-  for (int64_t j = 0; j < n; ++j) {
-    const V::F w = V::set1(p[j]);
-    GE_UNROLL
-    for (int u = 0; u < NV; ++u) a[u] = V::fma(w, V::load(v + j * step + u * V::kLanes), a[u]);
-  }
-  GE_UNROLL
-  for (int u = 0; u < NV; ++u) V::store(acc + u * V::kLanes, a[u]);
-}
-
-// acc[0, d) += sum over j of p[j] * v[j * step + ...]; acc is padded to a multiple of 16.
-static void mix_row(const float* p, const float* v, int64_t step, int64_t n, int64_t d, float* acc) {
-  int64_t i = 0;
-  for (; i + 8 * V::kLanes <= d; i += 8 * V::kLanes) mix_columns<8>(p, v + i, step, n, acc + i);
-  for (; i + 4 * V::kLanes <= d; i += 4 * V::kLanes) mix_columns<4>(p, v + i, step, n, acc + i);
-  for (; i + V::kLanes <= d; i += V::kLanes) mix_columns<1>(p, v + i, step, n, acc + i);
-  if (i == d) return;
-  V::F a = V::load(acc + i);
-  for (int64_t j = 0; j < n; ++j) a = V::fma(V::set1(p[j]), V::load_n(v + j * step + i, d - i), a);
-  V::store(acc + i, a);
 }

@@ -202,7 +202,7 @@ class RowUnit {
     if (p_.k_packed) {
       k_ += t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
     } else {
-      k_ += t0_ * k.strides[2];
+      k_ += t0_ * k.strides[2], k_stride_ = k.strides[2];
       if (!p_.direct) {
         float* out = scratch<float>(p_.at_k);
         pack_panels(k_, p_.d, keys_, k.strides[3], k.strides[2], 0, panels(keys_), out);
@@ -212,7 +212,7 @@ class RowUnit {
     if (p_.v_packed) {
       v_ += t0_ * 16, v_stride_ = v.strides[2];
     } else {
-      v_ += t0_ * v.strides[2];
+      v_ += t0_ * v.strides[2], v_stride_ = v.strides[2];
       if (!p_.direct) {
         float* out = scratch<float>(p_.at_v);
         pack_panels(v_, keys_, p_.dv, v.strides[2], v.strides[3], 0, panels(p_.dv), out);
@@ -276,19 +276,13 @@ class RowUnit {
         for (int64_t j = 0; j < p_.d; ++j) copy[i * p_.d + j] = base[offset[i] + j * q.strides[3]];
       base = copy;
     }
-    if (p_.direct) {
-      for (int64_t i = 0; i < m; ++i)
-        GE_ON_ISA(dot_row)(base + (p_.copy_q ? i * p_.d : offset[i]), k_, call_.in[1].strides[2], n, p_.d, p_.scale,
-                           s.scores + i * s.ld);
-      GE_ON_ISA(prepare_scores)(s, 0, m, 0, n);
-      return;
-    }
     Block t;
     t.m = m, t.n = n, t.a = base, t.segment_k = p_.d;
     if (p_.copy_q)
       t.lda = p_.d;
     else
       t.row_offset = offset;
+    if (p_.direct) t.b_form = BForm::columns;
     t.b = k_, t.b_stride = k_stride_, t.c = s.scores, t.ldc = s.ld;
     t.epilogue.scale = p_.scale;
     t.epilogue.context = &s;
@@ -299,13 +293,9 @@ class RowUnit {
   }
 
   void mix(const ScoreBlock& s, int64_t r0, int64_t m, int64_t n) {
-    if (p_.direct) {
-      for (int64_t i = 0; i < m; ++i)
-        GE_ON_ISA(mix_row)(s.scores + i * s.ld, v_, call_.in[2].strides[2], n, p_.dv, acc(r0 + i));
-      return;
-    }
     Block t;
     t.m = m, t.n = p_.dv, t.a = s.scores, t.lda = s.ld, t.segment_k = n;
+    if (p_.direct) t.b_form = BForm::rows;
     t.b = v_, t.b_stride = v_stride_, t.c = acc(r0), t.ldc = p_.ld_acc;
     t.epilogue.accumulate = t0_ > 0;
     multiply(t);

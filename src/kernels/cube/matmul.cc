@@ -1,13 +1,15 @@
-// Kernel "cube.matmul": out = epilogue(A x B) with B in packed panels.
+// Kernel "cube.matmul": out = epilogue(A x B) with B in packed panels or as it lies.
 //
 //   in[0]  A f32 [batch..., M, K], any strides (inner stride 1 is read in place)
-//   in[1]  B f32 [batch..., ceil(N / 16), K, 16], packed panels (pack.h): each panel dense, other strides any
+//   in[1]  B f32 [batch..., ceil(N / 16), K, 16], packed panels (pack.h): each panel dense, other strides any;
+//          or, if `plain`, B itself, f32 [batch..., K, N], any strides: read in place by up to kFewRows rows, else
+//          packed by each chunk for itself, which pays for up to some hundred rows
 //   in[2]  bias f32 [N], dense, or absent
 //   in[3]  residual f32, broadcastable to out, any strides, or absent; may be out's own memory
 //   in[4+] further operands of the vector program, broadcastable to out, inner stride 1 or 0
 //   out    [batch..., M, N]; without a program one f32 output with any strides; with a program as many as
 //          it stores, of the types that it can store, inner stride 1
-//   ints   [act]: Act of microkernel.h (0 none, 1 relu, 2 clip, 3 leaky)
+//   ints   [act, plain]: Act of microkernel.h (0 none, 1 relu, 2 clip, 3 leaky); plain 0 or 1, absent: 0
 //   floats [p, q, scale]: clip to [p, q], or leaky with alpha p; scale multiplies the product
 //   blob   an encoded vector program (kernels/vector/program.h) or empty; its input 0 is
 //          act(A x B * scale + bias + residual), inputs 1+ are in[4+]; no row reductions
@@ -26,9 +28,11 @@
 namespace ge::kernels::cube {
 namespace {
 
-// Columns at a time when sums go through scratch: a dense tile of kBlockRows rows, one step of the interpreter wide.
-constexpr int64_t kSlice = 128;
-constexpr size_t kExtra = 4;     // first input that only the program reads
+constexpr size_t kExtra = 4;             // first input that only the program reads
+constexpr int64_t kRepackRows = 256;     // fewer rows than this never pack a part of B of their own
+constexpr int64_t kFewRowsByColumns = 12;  // where the columns of B are contiguous, packing pays beyond this
+constexpr int64_t kRunPanels = 32;        // of B's contiguous rows that a chunk reads in place
+constexpr int64_t kStripBytes = 1 << 18;  // of B that a chunk packs at a time
 
 // Everything about a task of these sizes that does not depend on addresses.
 struct Plan {
@@ -37,6 +41,10 @@ struct Plan {
   RowSpace space;  // operands: A, B, outputs, then residual and extras when present
   int64_t n = 0, k = 0;
   int b_operand = 1, out_operand = 2, residual_operand = -1, extra_operand = 0;
+  bool plain_b = false;         // B is not in panels:
+  BForm b_form = BForm::panels; // it is read in place, or if this still says panels
+  int64_t strip = 0;            // a chunk packs so many columns at a time
+  int64_t slice = kSlice;       // columns at a time when sums go through scratch
   bool copy_a = false;          // A's inner stride is not 1
   bool through_scratch = false; // the sums are not what out[0] holds, or not contiguous
   bool slow_residual = false;   // the residual's inner stride is not 1
@@ -45,8 +53,10 @@ struct Plan {
   std::shared_ptr<const vector::Compiled> program;
   int64_t groups = 0, row_splits = 1, column_splits = 1, column_unit = 1;  // chunks = their product
   int64_t row_unit = 6;
-  int64_t scratch_sums = 0, scratch_program = 0;  // offsets of the parts of scratch; A's copy is first
+  int64_t scratch_b = 0, scratch_sums = 0, scratch_program = 0;  // offsets of the parts of scratch; A's copy is first
   int64_t scratch = 0;
+
+  bool packs() const { return plain_b && b_form == BForm::panels; }
 };
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -67,6 +77,21 @@ void cut(Plan& plan, double program_cycles) {
     return;
   }
   const int64_t each = ceil_div(want, outer);
+  if (plan.packs()) {
+    const int64_t most = std::max<int64_t>(1, std::min(each, columns / 4));
+    plan.column_unit = 4;
+    plan.column_splits = most > 1 ? most / 2 * 2 : 1;
+    plan.row_splits = std::max<int64_t>(1, std::min(ceil_div(each, plan.column_splits), m / kRepackRows));
+    return;
+  }
+  if (plan.b_form == BForm::rows) {
+    // Long runs of B's rows: memory and its prefetchers want them.
+    const int64_t wide = ceil_div(columns, kRunPanels);
+    plan.column_unit = wide > 2 ? kRunPanels : std::max<int64_t>(1, ceil_div(columns, 2));
+    plan.column_splits = std::min(each, ceil_div(columns, plan.column_unit));
+    if (plan.column_splits > 2) plan.column_splits = plan.column_splits / 2 * 2;
+    return;
+  }
   int64_t splits = std::min(each, std::max<int64_t>(1, m / kBlockRows));
   plan.row_splits = splits > 1 ? splits / 2 * 2 : 1;
   const int64_t left = ceil_div(each, plan.row_splits), fours = ceil_div(columns, 4);
@@ -83,7 +108,9 @@ bool unit_inner(const View& v) { return v.stride(-1) == 1 || v.dim(-1) == 1; }
 Status read_parameters(const Call& call, Plan& plan) {
   if (call.in.size() < 2 || call.in.size() > kExtra + vector::kMaxOperands) return bad("takes 2 or more inputs");
   if (call.out.empty() || call.out.size() > vector::kMaxOperands) return bad("takes 1 or more outputs");
-  if (call.ints.size() != 1 || call.floats.size() != 3) return bad("takes 1 integer and 3 floats");
+  if (call.ints.empty() || call.ints.size() > 2 || call.floats.size() != 3) return bad("takes 1 or 2 integers and 3 floats");
+  if (call.ints.size() == 2 && (call.ints[1] < 0 || call.ints[1] > 1)) return bad("plain is neither 0 nor 1");
+  plan.plain_b = call.ints.size() == 2 && call.ints[1] == 1;
   if (call.ints[0] < 0 || call.ints[0] > 3) return bad(format("no activation {}", call.ints[0]));
   plan.act = static_cast<Act>(call.ints[0]);
   plan.p = static_cast<float>(call.floats[0]);
@@ -92,11 +119,18 @@ Status read_parameters(const Call& call, Plan& plan) {
   return ok();
 }
 
+Status check_panels(const View& b, const Plan& plan) {
+  if (b.dim(-1) != 16 || b.dim(-2) != plan.k || b.dim(-3) != panels(plan.n))
+    return bad(format("B is [{}, {}, {}], not [{}, {}, 16]", b.dim(-3), b.dim(-2), b.dim(-1), panels(plan.n), plan.k));
+  if (b.stride(-1) != 1 || (b.stride(-2) != 16 && plan.k > 1)) return bad("the panels of B are not dense");
+  return ok();
+}
+
 // Types, ranks and inner sizes of A, B, bias; N and K.
 Status check_operands(const Call& call, Plan& plan) {
   const View &a = call.in[0], &b = call.in[1], &c = call.out[0];
   GE_RETURN_IF_ERROR(check_view(a, DType::f32, 2, kMaxRank, "A of cube.matmul"));
-  GE_RETURN_IF_ERROR(check_view(b, DType::f32, 3, kMaxRank, "B of cube.matmul"));
+  GE_RETURN_IF_ERROR(check_view(b, DType::f32, plan.plain_b ? 2 : 3, kMaxRank, "B of cube.matmul"));
   for (const View& o : call.out) {
     GE_RETURN_IF_ERROR(check_view(o, o.dtype, 2, kMaxRank, "output of cube.matmul"));
     if (!std::ranges::equal(o.shape(), c.shape())) return bad("outputs differ in shape");
@@ -104,9 +138,9 @@ Status check_operands(const Call& call, Plan& plan) {
   }
   plan.n = c.dim(-1), plan.k = a.dim(-1);
   if (a.dim(-2) != c.dim(-2)) return bad(format("A has {} rows, the output {}", a.dim(-2), c.dim(-2)));
-  if (b.dim(-1) != 16 || b.dim(-2) != plan.k || b.dim(-3) != panels(plan.n))
-    return bad(format("B is [{}, {}, {}], not [{}, {}, 16]", b.dim(-3), b.dim(-2), b.dim(-1), panels(plan.n), plan.k));
-  if (b.stride(-1) != 1 || (b.stride(-2) != 16 && plan.k > 1)) return bad("the panels of B are not dense");
+  if (!plan.plain_b) GE_RETURN_IF_ERROR(check_panels(b, plan));
+  if (plan.plain_b && (b.dim(-2) != plan.k || b.dim(-1) != plan.n))
+    return bad(format("B is [{}, {}], not [{}, {}]", b.dim(-2), b.dim(-1), plan.k, plan.n));
   plan.copy_a = !unit_inner(a);
   if (has_input(call, 2)) {
     const View& bias = call.in[2];
@@ -124,7 +158,7 @@ Status build_rows(const Call& call, Plan& plan) {
   const View& b = call.in[1];
   // B has no axis of rows: insert one that is broadcast.
   int64_t dims[kMaxRank], strides[kMaxRank];
-  const int lead = b.rank - 3;
+  const int lead = b.rank - (plan.plain_b ? 2 : 3);
   for (int i = 0; i < lead; ++i) dims[i] = b.dims[i], strides[i] = b.strides[i];
   dims[lead] = 1, strides[lead] = 0;
   View rows_of_b = b;
@@ -156,6 +190,36 @@ Status build_rows(const Call& call, Plan& plan) {
   return ok();
 }
 
+// How B is read. Its parts of scratch come after A's copy.
+void choose_form(const View& b, Plan& plan) {
+  if (!plan.plain_b) return;
+  if (plan.space.rows() <= kFewRows) {
+    if (plan.n == 1 ? b.stride(-2) != 1 : b.stride(-1) == 1) plan.b_form = BForm::rows;
+    else if ((b.stride(-2) == 1 || plan.k <= 1) && plan.space.rows() <= kFewRowsByColumns) plan.b_form = BForm::columns;
+    if (plan.b_form != BForm::panels) {
+      plan.slice = kRunPanels * 16;
+      return;
+    }
+  }
+  const int64_t fours = std::max<int64_t>(1, kStripBytes / (std::max<int64_t>(1, plan.k) * 256));
+  plan.strip = std::min(fours, ceil_div(panels(plan.n), 4)) * 64;
+}
+
+void lay_out_scratch(Plan& plan) {
+  const int64_t rows = std::min(kBlockRows, plan.space.rows());
+  int64_t at = 0;
+  auto place = [&](int64_t bytes) {
+    const int64_t from = at;
+    at += round64(bytes);
+    return from;
+  };
+  if (plan.copy_a) place(rows * plan.k * 4);
+  plan.scratch_b = place(plan.packs() ? plan.strip * plan.k * 4 : 0);
+  plan.scratch_sums = place(plan.through_scratch ? rows * std::min(plan.slice, panels(plan.n) * 16) * 4 : 0);
+  plan.scratch_program = at;
+  plan.scratch = at + (plan.program ? vector::scratch_bytes(*plan.program, kSlice) : 0);
+}
+
 // The vector program; gives its estimated cycles for each element.
 Result<double> build_program(const Call& call, Plan& plan) {
   const View& c = call.out[0];
@@ -182,7 +246,7 @@ Result<double> build_program(const Call& call, Plan& plan) {
   }
   // Rows of a wide output lie some power of two apart and push each other out of the caches: the program reads a
   // dense copy of the sums.
-  plan.through_scratch = call.out.size() != 1 || c.dtype != DType::f32 || plan.n > kSlice;
+  plan.through_scratch = call.out.size() != 1 || c.dtype != DType::f32 || (plan.n > kSlice && plan.b_form == BForm::panels);
   GE_TRY(plan.program, vector::compile(program, specs));
   return vector::cycles_per_element(program);
 }
@@ -194,17 +258,13 @@ Result<Work> prepare(const Call& call) {
   GE_RETURN_IF_ERROR(read_parameters(call, *plan));
   GE_RETURN_IF_ERROR(check_operands(call, *plan));
   GE_RETURN_IF_ERROR(build_rows(call, *plan));
+  choose_form(call.in[1], *plan);
   GE_TRY(double cycles, build_program(call, *plan));
   Work work;
   work.chunks = 0;
   if (call.out[0].count() == 0) return work;
   cut(*plan, cycles);
-  const int64_t rows = std::min(kBlockRows, plan->space.rows());
-  if (plan->copy_a) plan->scratch_sums = round64(rows * plan->k * 4);
-  plan->scratch_program = plan->scratch_sums;
-  if (plan->through_scratch) plan->scratch_program += round64(rows * std::min(kSlice, panels(plan->n) * 16) * 4);
-  plan->scratch = plan->scratch_program;
-  if (plan->program) plan->scratch += vector::scratch_bytes(*plan->program, kSlice);
+  lay_out_scratch(*plan);
   work.chunks = plan->groups * plan->row_splits * plan->column_splits;
   work.scratch = plan->scratch;
   work.state = plan;
@@ -280,16 +340,34 @@ void prefetch_outputs(const Call& call, const Plan& plan, int64_t outer, int64_t
   }
 }
 
-// Rows [i0, i1) and columns [j0, j1), j0 a multiple of 16, of one index of the outer axes; A at a.
-void multiply_piece(const Call& call, const Plan& plan, int64_t outer, const float* a, int64_t lda, int64_t i0, int64_t i1,
-                    int64_t j0, int64_t j1) {
+// Where B's columns from some multiple of 16 on are.
+struct Columns {
+  const float* at = nullptr;
+  int64_t stride = 0;  // Block::b_stride
+  int64_t step = 0;    // floats from a column to the 16th after it
+};
+
+// Columns [j0, j1) of B, packed if they must be.
+Columns locate_b(const Call& call, const Plan& plan, int64_t outer, int64_t j0, int64_t j1) {
   const View& b = call.in[1];
+  const float* base = b.as<float>() + plan.space.offset(plan.b_operand, outer);
+  if (!plan.plain_b) return {base + j0 / 16 * b.stride(-3), b.stride(-3), b.stride(-3)};
+  const int64_t ks = b.stride(-2), ns = b.stride(-1);
+  if (plan.b_form == BForm::rows) return {base + j0 * ns, ks, 16};
+  if (plan.b_form == BForm::columns) return {base + j0 * ns, ns, 16 * ns};
+  auto* out = reinterpret_cast<float*>(call.scratch + plan.scratch_b);
+  pack_panels(base + j0 * ns, plan.k, j1 - j0, ks, ns, 0, panels(j1 - j0), out);
+  return {out, plan.k * 16, plan.k * 16};
+}
+
+// Rows [i0, i1) and columns [j0, j1), j0 a multiple of 16, of one index of the outer axes; A at a, B at b.
+void multiply_piece(const Call& call, const Plan& plan, int64_t outer, const float* a, int64_t lda, const float* b,
+                    int64_t b_stride, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   Piece piece{&call, &plan, outer, i0, j0};
   Block t;
   t.m = i1 - i0, t.n = j1 - j0;
   t.a = a, t.lda = lda, t.segment_k = plan.k;
-  t.b_stride = b.stride(-3);
-  t.b = b.as<float>() + plan.space.offset(plan.b_operand, outer) + j0 / 16 * t.b_stride;
+  t.b_form = plan.b_form, t.b = b, t.b_stride = b_stride;
   if (plan.through_scratch) {
     t.c = reinterpret_cast<float*>(call.scratch + plan.scratch_sums);
     t.ldc = panels(t.n) * 16;
@@ -320,33 +398,41 @@ void copy_rows(const float* a, int64_t rows, int64_t k, int64_t lda, int64_t ste
   }
 }
 
+// Columns [j0, j1) of rows [i0, i1).
+void run_strip(const Call& call, const Plan& plan, int64_t outer, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  const View& a = call.in[0];
+  const int64_t lda = plan.space.row_stride(0);
+  const int64_t row_step = plan.copy_a || plan.through_scratch ? kBlockRows : i1 - i0;
+  const int64_t column_step = plan.through_scratch ? plan.slice : j1 - j0;
+  const Columns b = locate_b(call, plan, outer, j0, j1);
+  for (int64_t i = i0; i < i1; i += row_step) {
+    const int64_t end = std::min(i1, i + row_step);
+    const float* from = a.as<float>() + plan.space.offset(0, outer) + i * lda;
+    int64_t ld = lda;
+    if (plan.copy_a) {
+      copy_rows(from, end - i, plan.k, lda, a.stride(-1), reinterpret_cast<float*>(call.scratch));
+      from = reinterpret_cast<const float*>(call.scratch), ld = plan.k;
+    }
+    for (int64_t j = j0; j < j1; j += column_step)
+      multiply_piece(call, plan, outer, from, ld, b.at + (j - j0) / 16 * b.step, b.stride, i, end, j,
+                     std::min(j1, j + column_step));
+  }
+}
+
 Status run(const Call& call, int64_t chunk) {
   const Plan& plan = *static_cast<const Plan*>(call.state);
-  const View& a = call.in[0];
   const int64_t columns = chunk % plan.column_splits, rows = chunk / plan.column_splits % plan.row_splits;
   const int64_t group = chunk / plan.column_splits / plan.row_splits;
-  const int64_t row_units = ceil_div(plan.space.rows(), plan.row_unit), lda = plan.space.row_stride(0);
+  const int64_t row_units = ceil_div(plan.space.rows(), plan.row_unit);
   const int64_t i0 = row_units * rows / plan.row_splits * plan.row_unit;
   const int64_t i1 = std::min(plan.space.rows(), row_units * (rows + 1) / plan.row_splits * plan.row_unit);
   const int64_t units = ceil_div(panels(plan.n), plan.column_unit), width = plan.column_unit * 16;
   const int64_t j0 = units * columns / plan.column_splits * width;
   const int64_t j1 = std::min(plan.n, units * (columns + 1) / plan.column_splits * width);
-  const int64_t row_step = plan.copy_a || plan.through_scratch ? kBlockRows : i1 - i0;
-  const int64_t column_step = plan.through_scratch ? kSlice : j1 - j0;
+  const int64_t strip = plan.strip ? plan.strip : j1 - j0;
   const int64_t last = plan.space.outer() * (group + 1) / plan.groups;
-  for (int64_t outer = plan.space.outer() * group / plan.groups; outer < last; ++outer) {
-    for (int64_t i = i0; i < i1; i += row_step) {
-      const int64_t end = std::min(i1, i + row_step);
-      const float* from = a.as<float>() + plan.space.offset(0, outer) + i * lda;
-      int64_t ld = lda;
-      if (plan.copy_a) {
-        copy_rows(from, end - i, plan.k, lda, a.stride(-1), reinterpret_cast<float*>(call.scratch));
-        from = reinterpret_cast<const float*>(call.scratch), ld = plan.k;
-      }
-      for (int64_t j = j0; j < j1; j += column_step)
-        multiply_piece(call, plan, outer, from, ld, i, end, j, std::min(j1, j + column_step));
-    }
-  }
+  for (int64_t outer = plan.space.outer() * group / plan.groups; outer < last; ++outer)
+    for (int64_t j = j0; j < j1; j += strip) run_strip(call, plan, outer, i0, i1, j, std::min(j1, j + strip));
   return ok();
 }
 

@@ -7,11 +7,15 @@
 namespace ge::kernels::cube {
 namespace portable {
 #include "kernels/cube/microkernel-inl.h"
+#include "kernels/cube/few_rows-inl.h"
 
 static constexpr Tiles kTiles = make_tiles<V128, V128::kRegisters == 32 ? 4 : 2, 6>();
 static const Tiles& choose(int64_t) { return kTiles; }
 
-void multiply(const Block& block) { run_block(block, choose); }
+void multiply(const Block& block) {
+  if (block.b_form != BForm::panels) return run_few<V128>(block);
+  run_block(block, choose);
+}
 
 }  // namespace portable
 

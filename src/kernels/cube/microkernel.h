@@ -1,5 +1,6 @@
 // The register-blocked f32 microkernels under matmul, convolution, attention and the recurrent cells:
-// C[m][n] = epilogue(sum over k of A[m][k] * B[k][n]) with B in packed panels of 16 columns.
+// C[m][n] = epilogue(sum over k of A[m][k] * B[k][n]) with B in packed panels of 16 columns, or as it lies for
+// a few rows.
 //
 // One thread, one block of C that a chunk owns; cutting work into chunks is the caller's. A is read in
 // place. Each element of C depends on its row of A, its column of B, and m (few rows sum k in several
@@ -11,7 +12,12 @@
 namespace ge::kernels::cube {
 
 inline constexpr int64_t kPanel = 16;      // columns of a packed panel of B
-inline constexpr int64_t kBlockRows = 96;  // rows between two passes over B; finish() sees at most these
+inline constexpr int64_t kBlockRows = 96;  // rows between two passes over B; finish() sees at most these,
+inline constexpr int64_t kSlice = 128;     // and at most so many columns: one step of the interpreter
+inline constexpr int64_t kFewRows = 16;    // up to so many rows B may be read as it lies
+
+// How B lies: in packed panels; or B[k][n] with n contiguous; or with k contiguous (B^T row-major).
+enum class BForm : uint8_t { panels, rows, columns };
 
 // The activations that the epilogue applies in registers; NaN passes through all of them.
 enum class Act : uint8_t { none = 0, relu = 1, clip = 2, leaky = 3 };
@@ -46,7 +52,9 @@ struct Block {
   const int64_t* segment_offset = nullptr;
   int64_t segments = 1, segment_k = 0;
   // B: ceil(n / 16) panels [K][16], the next panel b_stride floats on (normally K * 16). The columns
-  // beyond n of the last panel must be readable; their values do not matter.
+  // beyond n of the last panel must be readable; their values do not matter. In the other two forms
+  // b_stride is the step between rows or between columns, m <= kFewRows and segments = 1.
+  BForm b_form = BForm::panels;
   const float* b = nullptr;
   int64_t b_stride = 0;
   // C: row i at c + i * ldc, inner stride 1; nothing beyond column n is touched. Never overlaps A or B.

@@ -6,11 +6,15 @@
 GE_TARGET_BEGIN(GE_AVX2)
 namespace ge::kernels::cube::avx2 {
 #include "kernels/cube/microkernel-inl.h"
+#include "kernels/cube/few_rows-inl.h"
 
 static constexpr Tiles kTiles = make_tiles<V256, 2, 6>();
 static const Tiles& choose(int64_t) { return kTiles; }
 
-void multiply(const Block& block) { run_block(block, choose); }
+void multiply(const Block& block) {
+  if (block.b_form != BForm::panels) return run_few<V256>(block);
+  run_block(block, choose);
+}
 
 }  // namespace ge::kernels::cube::avx2
 GE_TARGET_END

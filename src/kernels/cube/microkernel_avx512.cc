@@ -6,6 +6,7 @@
 GE_TARGET_BEGIN(GE_AVX512)
 namespace ge::kernels::cube::avx512 {
 #include "kernels/cube/microkernel-inl.h"
+#include "kernels/cube/few_rows-inl.h"
 
 static constexpr Tiles kTiles[4] = {make_tiles<V512, 1, 8>(), make_tiles<V512, 2, 8>(), make_tiles<V512, 3, 8>(),
                                 make_tiles<V512, 4, 6>()};
@@ -16,7 +17,18 @@ static const Tiles& choose(int64_t columns) {
   return kTiles[panels == 5 ? 2 : panels > 4 ? 3 : panels - 1];
 }
 
-void multiply(const Block& block) { run_block(block, choose); }
+// Tiles of 8 rows: 3 panels, 4 as 2 + 2.
+static const Tiles& choose_high(int64_t columns) {
+  const int64_t panels = (columns + kPanel - 1) / kPanel;
+  return kTiles[panels == 4 ? 1 : panels > 3 ? 2 : panels - 1];
+}
+
+void multiply(const Block& block) {
+  if (block.b_form != BForm::panels) return run_few<V512>(block);
+  // Few rows against a large B: the time is that of the passes over B.
+  const bool fewer_passes = block.m <= 24 && (block.m + 7) / 8 < (block.m + 5) / 6;
+  run_block(block, fewer_passes ? choose_high : choose);
+}
 
 }  // namespace ge::kernels::cube::avx512
 GE_TARGET_END

@@ -48,6 +48,14 @@ void pack_panel(const float* b, int64_t k, int64_t width, int64_t k_stride, int6
   pack_any(b + whole, k - whole, 16, 1, n_stride, out + whole * 16);
 }
 
+// kTogether whole panels of a B with contiguous rows, which are then read in longer runs.
+constexpr int64_t kTogether = 4;
+void pack_together(const float* b, int64_t k, int64_t k_stride, float* out) {
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t p = 0; p < kTogether; ++p)
+      std::memcpy(out + (p * k + i) * 16, b + i * k_stride + p * 16, 16 * sizeof(float));
+}
+
 // A chunk packs kChunkFloats or more; the count is even where there is more than one.
 constexpr int64_t kChunkFloats = 64 * 1024;
 
@@ -113,7 +121,11 @@ const Register kPackB(Kernel{.name = "cube.pack_b", .unit = Unit::cube, .prepare
 
 void pack_panels(const float* b, int64_t k, int64_t n, int64_t k_stride, int64_t n_stride, int64_t first,
                  int64_t last, float* out) {
-  for (int64_t p = first; p < last; ++p)
+  int64_t p = first;
+  if (n_stride == 1)
+    for (; p + kTogether <= last && (p + kTogether) * 16 <= n; p += kTogether)
+      pack_together(b + p * 16, k, k_stride, out + (p - first) * k * 16);
+  for (; p < last; ++p)
     pack_panel(b + p * 16 * n_stride, k, std::min<int64_t>(16, n - p * 16), k_stride, n_stride,
                out + (p - first) * k * 16);
 }
