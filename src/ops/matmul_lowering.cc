@@ -101,9 +101,10 @@ Dim rows_for(const Strided& b, const Strided& out) {
 RightSide right_side(LowerContext& c, const MatMulForm& form, const Strided& out) {
   Strided view;
   const Tensor* constant = constant_behind(c.graph, c.input(form.b), view);
-  // A few rows read a shared constant in place as fast as a second, packed one.
+  // A few rows read a shared constant in place as fast as a second, packed one; where their number is not known, a
+  // second copy of an embedding would cost more than it gains.
   const Dim rows = rows_for(constant ? view : c.view(form.b), out);
-  if (!c.constant_of(form.b) && c.type(form.b).dtype == DType::f32 && rows.known() && rows.value() <= kFewRowsInPlace) constant = nullptr;
+  if (!c.constant_of(form.b) && c.type(form.b).dtype == DType::f32 && (!rows.known() || rows.value() <= kFewRowsInPlace)) constant = nullptr;
   Arg b;
   if (!constant) b = input_as_f32(c, form.b, view);
   if (view.dims.size() == 1) view = with_axis(view, 1);

@@ -96,16 +96,19 @@ struct Matmul {
       Dims at(c.dims.size());
       int64_t rest = i;
       for (size_t x = at.size(); x-- > 0; rest /= c.dims[x]) at[x] = rest % c.dims[x];
-      double sum = 0;
+      double sum = 0, size = 0;   // size: of the terms, which rounding errors go by where they cancel
       Dims ai = at, bi = at;
       ai.back() = 0, bi[bi.size() - 2] = 0;
       const float *ap = k ? a.pointer(ai) : nullptr, *bp = k ? b.pointer(bi) : nullptr;
       const int64_t a_step = a.strides.back(), b_step = b.strides[b.strides.size() - 2];
-      for (int64_t j = 0; j < k; ++j) sum += static_cast<double>(ap[j * a_step]) * bp[j * b_step];
+      for (int64_t j = 0; j < k; ++j) {
+        const double term = static_cast<double>(ap[j * a_step]) * bp[j * b_step];
+        sum += term, size += term * term;
+      }
       sum *= floats[2];
       if (has_bias) sum += bias.at({at.back()});
       if (has_residual) sum += residual.at(at);
-      top = std::max(top, std::abs(sum));
+      top = std::max({top, std::abs(sum), std::sqrt(size) * std::abs(floats[2])});
       worst = std::max(worst, std::abs(apply(act, sum, floats) - c.at(at)));
     }
     EXPECT_LE(worst, 1e-5 * top) << what;

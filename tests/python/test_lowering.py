@@ -35,7 +35,7 @@ def tied(middle, rows="n"):
 
 
 TRANSPOSE = ("Transpose", ["table"], "seen")
-VIEWS = {  # name: (nodes, what they see of the table, whether it is packed ahead)
+VIEWS = {  # name: (nodes, what they see of the table, whether it is packed ahead for many rows)
     "transpose": ([TRANSPOSE], lambda t: t.T, True),
     "two_views": ([("Transpose", ["table"], "t"), ("Unsqueeze", ["t", "one"], "seen")], lambda t: t.T[None], True),
     "backwards": ([("Slice", ["table", "first", "last", "axes", "back"], "s"), ("Transpose", ["s"], "seen")],
@@ -47,8 +47,8 @@ VIEWS = {  # name: (nodes, what they see of the table, whether it is packed ahea
 
 @pytest.mark.parametrize("options", [{}, {"disable_reuse_memory": 1}, {"disable_fusion": "all"}], ids=["default", "no_views", "no_fusion"])
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_of_a_constant_is_packed_ahead(name, options, tmp_path):
-    middle, view, ahead = VIEWS[name]
+def test_any_number_of_rows_reads_a_shared_constant(name, options, tmp_path):
+    middle, view, _ = VIEWS[name]
     table, proto = tied(middle)
     model = ge.compile(proto, **options)
     for ids in ([3], [0, WORDS - 1, 7, 7], []):
@@ -58,7 +58,7 @@ def test_a_view_of_a_constant_is_packed_ahead(name, options, tmp_path):
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, atol=2e-4)
     assert "cube.pack_b" not in kernels(model, np.array([3], np.int64))
-    assert holds_table_twice(model, tmp_path) == ahead
+    assert not holds_table_twice(model, tmp_path)
 
 
 def holds_table_twice(model, folder):
@@ -67,7 +67,7 @@ def holds_table_twice(model, folder):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_few_rows_read_a_shared_constant_in_place(name, tmp_path):
+def test_only_known_many_rows_have_a_shared_constant_packed_ahead(name, tmp_path):
     middle, view, ahead = VIEWS[name]
     for rows, twice in ((2, False), (100, ahead)):
         table, proto = tied(middle, rows)
