@@ -16,6 +16,7 @@
 #include "driver/verify.h"
 #include "import/onnx.h"
 #include "ir/print.h"
+#include "lower/lanes.h"
 #include "lower/lower.h"
 #include "passes/fusion.h"
 #include "passes/pass.h"
@@ -122,11 +123,20 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   return c;
 }
 
+Result<lower::LaneOptions> lanes_of(const Options& o) {
+  if (o.single_stream && !o.multi_stream.empty())
+    return error(code::kExclusive, "Options [--enable_single_stream] and [--multi_stream_parallel_mode] exclude each other.", "", "Give one of them.");
+  if (o.single_stream) return lower::LaneOptions{lower::LaneOptions::Mode::single, 1};
+  return lower::parse_lanes(o.multi_stream.empty() ? "cv" : o.multi_stream);
+}
+
 Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, const std::vector<RuleVerdict>& verdicts) {
   lower::LowerOptions lo{o.reuse_memory, o.reference};
   lower::LowerReport lowered;
   GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
   auto& model = c.package.model;
+  GE_TRY(auto lanes, lanes_of(o));
+  for (auto& p : model.programs) lower::assign_lanes(*p, lanes);
   if (!o.name.empty()) model.name = o.name;
   model.producer = "GE " GE_VERSION;
   model.command = o.command;
@@ -154,7 +164,7 @@ Result<std::vector<RuleVerdict>> check_rules(const ir::Graph& graph, const Compi
 
 // Everything in the options that the result depends on, as text.
 std::string options_text(const Options& o) {
-  std::string t = format("{} {} {} {} {} {} {} {} {} {}", o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
+  std::string t = format("{} {} {} {} {} {} {} {} {} {} {} {}", o.single_stream, o.multi_stream, o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
   t += " name " + o.name + " backend " + o.op_backend;
   for (auto& [k, v] : o.input_shape) t += " shape " + k + ":" + join(v, ",");
   for (auto& d : o.disabled) t += " off " + d;
@@ -166,6 +176,7 @@ std::string options_text(const Options& o) {
 }
 
 Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string source_hash) {
+  if (auto lanes = lanes_of(o); !lanes.ok()) return std::move(lanes).take_error();
   GE_RETURN_IF_ERROR(edit(graph, o));
   bool cached = o.cache_mode != "disable";
   std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source_hash, options_text(o)) : "";

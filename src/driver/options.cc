@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "driver/compile.h"
 #include "driver/fusion_switch.h"
+#include "lower/lanes.h"
 
 namespace ge {
 namespace {
@@ -92,6 +93,13 @@ const Entry kOptions[] = {
     {"mem_allocator_strategy", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.allocator_strategy, n, v, 0, 2); }},
     {"mem_workspace_size", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.workspace_limit, n, v, 0, INT64_MAX); }},
     {"memory_optimization_policy", [](Options& o, const std::string& n, const std::string& v) { return set_choice(o.memory_policy, n, v, {"MemoryPriority", "BalanceMode", "Speed"}); }},
+    {"enable_single_stream", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.single_stream, n, v); }},
+    {"multi_stream_parallel_mode", [](Options& o, const std::string&, const std::string& v) -> Status {
+       GE_TRY(auto checked, lower::parse_lanes(v));
+       (void)checked;
+       o.multi_stream = v;
+       return ok();
+     }},
     {"graph_name", [](Options& o, const std::string&, const std::string& v) -> Status {
        o.name = v;
        return ok();

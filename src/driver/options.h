@@ -36,6 +36,8 @@ struct Options {
   std::vector<std::string> output_type;  // "FP16", or "node:0:FP16"
   std::string input_format = "NCHW";     // NHWC: 4-D inputs are fed channels-last
   int topo_sorting_mode = 3;             // 0 breadth first, 1 depth first, 2 reverse depth first, 3 the model's order
+  bool single_stream = false;            // all tasks in one lane
+  std::string multi_stream;              // cv (default), LoadBalance:N, MainStream:N: lanes of tasks, for reports
   std::string op_backend;                // recorded; there is one backend
   int external_weight = 0;               // 0 weights in the .om, 1 each in a file of its own, 2 together in one file
   int export_compile_stat = 1;           // fusion_result.json: 0 never, 1 and 2 after compiling (atc only)

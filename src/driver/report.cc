@@ -126,6 +126,9 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   if (!r.is_discarded() && r.contains("memory") && r["memory"].contains("arena"))
     out += format("arena: {} for {} thread, lower bound {}{}\n", bytes_text(r["memory"]["arena"].get<double>()), r["memory"]["threads"].get<int>(),
                   bytes_text(r["memory"]["lower_bound"].get<double>()), r["memory"]["proved"].get<bool>() ? " (proved: no smaller one exists)" : "");
+  std::map<int, int> lanes;
+  for (auto& t : p.tasks) ++lanes[t->lane];
+  for (auto& [lane, count] : lanes) out += format("lane {}: {} tasks\n", lane, count);
   if (!tasks) return out;
   static constexpr const char* kUnits[] = {"cube", "vector", "host"};
   for (size_t i = 0; i < p.tasks.size(); ++i) {
@@ -145,7 +148,7 @@ std::string inspect_text(const om::Package& package, bool tasks) {
       }
       return join(parts, ", ");
     };
-    out += format("{:4} {:6} {:<18} {} ({}) -> {}\n", i, kUnits[std::min<int>(t.unit, 2)], model.kernels[static_cast<size_t>(call.kernel)], t.name, views(call.ins), views(call.outs));
+    out += format("{:4} lane {} {:6} {:<18} {} ({}) -> {}\n", i, t.lane, kUnits[std::min<int>(t.unit, 2)], model.kernels[static_cast<size_t>(call.kernel)], t.name, views(call.ins), views(call.outs));
   }
   return out;
 }

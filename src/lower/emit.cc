@@ -154,7 +154,6 @@ class Emitter {
       task->origins = g_.node(t.node).origin;
     }
     task->unit = static_cast<uint8_t>(t.kernel->unit);
-    task->lane = t.kernel->unit == kernels::Unit::cube ? 0 : 1;
     auto [it, fresh] = kernel_index_.emplace(t.spec.kernel, static_cast<int>(package_.model.kernels.size()));
     if (fresh) package_.model.kernels.push_back(t.spec.kernel);
     auto call = std::make_unique<om::CallT>();
