@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <queue>
 
 #include "base/text.h"
 #include "om/expressions.h"
@@ -67,21 +68,35 @@ std::vector<bool> longest_chain(const Weighed& w) {
   return chain;
 }
 
-// Each task that is not yet placed to the lane from `first` on that can begin it soonest.
+// Each task that is not yet placed goes to the lane from `first` on that can begin it soonest; of the tasks that
+// are ready, the one before the longest chain is placed first.
 void schedule(om::ProgramT& p, const Weighed& w, const std::vector<bool>& placed, int first, int count) {
-  std::vector<double> free(static_cast<size_t>(std::max(count, 1))), done(w.cost.size());
-  for (size_t t = 0; t < w.cost.size(); ++t) {
-    double ready = 0;
-    for (int b : w.before[t]) ready = std::max(ready, done[static_cast<size_t>(b)]);
-    size_t lane = 0;
-    if (!placed[t]) {
-      lane = static_cast<size_t>(first);
-      for (size_t l = lane + 1; l < free.size(); ++l)
-        if (std::max(free[l], ready) < std::max(free[lane], ready)) lane = l;
-      p.tasks[t]->lane = static_cast<uint8_t>(lane);
+  size_t n = w.cost.size();
+  std::vector<std::vector<int>> after(n);
+  std::vector<int> waits(n);
+  std::vector<double> chain(w.cost), free(static_cast<size_t>(std::max(count, 1))), ready(n);
+  for (size_t t = n; t-- > 0;) {
+    for (int b : w.before[t]) after[static_cast<size_t>(b)].push_back(static_cast<int>(t));
+    waits[t] = static_cast<int>(w.before[t].size());
+    for (int a : after[t]) chain[t] = std::max(chain[t], w.cost[t] + chain[static_cast<size_t>(a)]);
+  }
+  // By the chain, then in the program's order.
+  auto later = [&](int a, int b) { return std::pair(chain[static_cast<size_t>(a)], -a) < std::pair(chain[static_cast<size_t>(b)], -b); };
+  std::priority_queue<int, std::vector<int>, decltype(later)> queue(later);
+  for (size_t t = 0; t < n; ++t)
+    if (waits[t] == 0) queue.push(static_cast<int>(t));
+  while (!queue.empty()) {
+    auto t = static_cast<size_t>(queue.top());
+    queue.pop();
+    size_t lane = placed[t] ? 0 : static_cast<size_t>(first);
+    for (size_t l = lane + 1; !placed[t] && l < free.size(); ++l)
+      if (std::max(free[l], ready[t]) < std::max(free[lane], ready[t])) lane = l;
+    p.tasks[t]->lane = static_cast<uint8_t>(lane);
+    free[lane] = std::max(free[lane], ready[t]) + w.cost[t];
+    for (int a : after[t]) {
+      ready[static_cast<size_t>(a)] = std::max(ready[static_cast<size_t>(a)], free[lane]);
+      if (--waits[static_cast<size_t>(a)] == 0) queue.push(a);
     }
-    done[t] = std::max(free[lane], ready) + w.cost[t];
-    free[lane] = done[t];
   }
 }
 

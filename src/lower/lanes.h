@@ -19,8 +19,8 @@ struct LaneOptions {
 
 // ATC's --multi_stream_parallel_mode: "cv", "LoadBalance:N", "MainStream:N", N from 1 to 64.
 Result<LaneOptions> parse_lanes(const std::string& text);
-// List scheduling in the program's order over what tasks read and write; a task's weight is the elements that it
-// touches, with sizes that are not known taken as 32.
+// List scheduling over what tasks read and write; a task's weight is the elements that it touches, with sizes that
+// are not known taken as 32.
 void assign_lanes(om::ProgramT& program, const LaneOptions& options);
 
 }  // namespace ge::lower
