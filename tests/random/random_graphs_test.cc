@@ -126,6 +126,7 @@ class Generator {
     else y = op("MatMul", {x, w});
     if (random_.chance(15)) keep(y);
     if (random_.chance(60)) y = op("Add", {y, weight({n})});
+    if (random_.chance(15)) y = op("MatMul", {y, weight({n, n}, 0.2)});
     if (random_.chance(50))
       for (auto r : pool_)
         if (dims(r) == dims(y) && r != y && !g_.is_constant(r)) {

@@ -30,9 +30,9 @@ std::optional<Keys> find(const ir::Graph& g, NodeId id, Obstacle& obstacle) {
     if (perm[i] != static_cast<int64_t>(i + 2 < rank ? i : i + 2 == rank ? rank - 1 : rank - 2)) return std::nullopt;
   auto q = projection(g, n.inputs[0], obstacle), k = projection(g, g.node(t).inputs[0], obstacle);
   if (!q || !k) return std::nullopt;
-  for (auto [node, value] : {std::pair(q->node, n.inputs[0]), std::pair(t, n.inputs[1]), std::pair(k->node, g.node(t).inputs[0])}) {
+  for (auto [value, reader] : {std::pair(n.inputs[0], id), std::pair(n.inputs[1], id), std::pair(g.node(t).inputs[0], t)}) {
     if (g.only_reader(value)) continue;
-    obstacle = {format("{} is read elsewhere too", g.value(value).name), node};
+    obstacle = read_elsewhere(g, value, reader);
     return std::nullopt;
   }
   if (k->k() > k->n()) {

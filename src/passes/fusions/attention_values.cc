@@ -23,7 +23,7 @@ std::optional<Values> find(const ir::Graph& g, NodeId id, Obstacle& obstacle) {
   if (!o || o->x != n.outputs[0]) return std::nullopt;
   obstacle.node = v->node;
   if (!g.only_reader(n.inputs[2])) {
-    obstacle.why = format("{} is read elsewhere too", g.value(n.inputs[2]).name);
+    obstacle = read_elsewhere(g, n.inputs[2], id);
     return std::nullopt;
   }
   if (o->n() > o->k()) {

@@ -15,8 +15,6 @@ void add_scaled(double* sum, const double* row, double factor, int64_t n) {
   for (int64_t j = 0; j < n; ++j) sum[j] += factor * row[j];
 }
 
-bool is_product(const ir::Node& n) { return n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul"; }
-
 // Row-major [rows, columns] of the projection's weights, or transposed.
 std::vector<double> matrix(const Projection& p, bool transposed) {
   auto& d = p.w->dims();
@@ -30,6 +28,16 @@ std::vector<double> matrix(const Projection& p, bool transposed) {
 }
 
 }  // namespace
+
+bool is_product(const ir::Node& n) { return n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul"; }
+
+Obstacle read_elsewhere(const ir::Graph& g, ir::ValueId v, ir::NodeId reader) {
+  auto& value = g.value(v);
+  if (g.is_output(v)) return {format("{} is an output of the graph", value.name), value.producer};
+  for (auto& u : value.uses)
+    if (u.node != reader) return {format("{} has {} readers", value.name, g.reader_count(v)), u.node};
+  return {format("{} is read twice", value.name), reader};
+}
 
 std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, Obstacle& obstacle) {
   ir::NodeId id = g.value(v).producer;

@@ -5,6 +5,8 @@
 
 namespace ge::passes {
 
+bool is_product(const ir::Node& n);   // MatMul, Gemm or ge.MatMul
+
 struct Projection {
   ir::NodeId node;
   ir::ValueId x;
@@ -21,6 +23,8 @@ struct Obstacle {
   std::string why;
   ir::NodeId node;
 };
+// Who else reads v, which only `reader` should.
+Obstacle read_elsewhere(const ir::Graph& g, ir::ValueId v, ir::NodeId reader);
 // The projection that makes v: a product with constant f32 weights of rank 2, a constant bias or none, and nothing
 // after it; nullopt else.
 std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, Obstacle& obstacle);
