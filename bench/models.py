@@ -83,6 +83,7 @@ def measure(case, threads, folder, oms, a):
         result = interleave.compare(paths, threads, feeds, folder, a.rounds, a.seconds, tolerant=True)
         if "error" not in result["ge"]:
             result["ge"]["limit"] = share_of_limit(om, threads, feeds, result["ge"]["ms"])
+            result["ge"]["file_mb"] = os.path.getsize(om) / 1e6
         return result
     except (ValueError, RuntimeError) as e:  # one model's failure must not hide the others' figures
         return {"ge": {"error": f"{e}".splitlines()[0][:200]}}
@@ -127,6 +128,9 @@ def summarise(results, others):
                 print(f"  to {name:<16} geomean {s['geomean']:.2f}, least {s['least']:.2f} ({s['slowest']}), {s['count']} models")
         c = score.costs(of_models)
         print(f"  to the better peer  start {c['start']:.2f}, peak memory {c['peak_mb']:.2f} of its (geomeans, less is better)")
+    late = score.late_starts(results[deciding])
+    print("starts of at most a steady run + 5 ms + 0.1 ms/MB: "
+          + (", ".join(f"{n} {ms:.1f} ms over" for n, ms in late.items()) or "all"))
     held = True
     for peer, (mean, least), decides in ((others[0], FLOORS, True), ("better", BARS, False)):
         lines = score.below(score.summary(results[deciding], peer), mean, least)

@@ -60,6 +60,12 @@ def start_ms(run):
     return run["create_ms"] + run["first_ms"]
 
 
+def late_starts(results, ours="ge"):
+    """{name: ms too many} of models whose start takes more than a steady run, 5 ms, and 0.1 ms per MB of the file."""
+    allowed = {n: r[ours]["ms"] + 5 + 0.1 * r[ours]["file_mb"] for n, r in results.items() if not failure(r, ours)}
+    return {n: start_ms(results[n][ours]) - most for n, most in allowed.items() if start_ms(results[n][ours]) > most}
+
+
 def costs(results, ours="ge"):
     """Geomeans over the models that count: start and peak memory, ours over the better peer's."""
     pairs = [(r[ours], r[better_peer(r, ours)]) for r in results.values() if not failure(r, ours) and better_peer(r, ours)]

@@ -110,6 +110,14 @@ def test_the_better_peer_is_the_faster_one(tmp_path):
     assert score.costs({"m": result}) == pytest.approx({"start": 2.0 / 4.0, "peak_mb": 0.5})
 
 
+def test_late_starts():
+    def run(start, ms, megabytes):
+        return {"ge": {"create_ms": 1.0, "first_ms": start - 1.0, "ms": ms, "file_mb": megabytes, "ratio": 1.0},
+                "onnxruntime": {"ratio": 2.0, "difference": 0.0}}
+    results = {"quick": run(20, 10, 50), "late": run(20.5, 10, 50), "fails": {"ge": {"error": "E1"}}}
+    assert score.late_starts(results) == pytest.approx({"late": 0.5})
+
+
 def test_geomean_and_floors():
     assert score.geomean([0.5, 2.0]) == pytest.approx(1.0)
     assert score.geomean([8.0, 1.0, 1.0]) == pytest.approx(2.0)
