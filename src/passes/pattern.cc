@@ -92,22 +92,33 @@ class Matcher {
     auto known = m_.nodes.find(want.output);
     if (known != m_.nodes.end()) return known->second == id || fail(id, [&] { return std::string("another node is expected here"); });
     bool last = index + 1 == p_.nodes.size();
-    if (!last && g_.reader_count(n.outputs[0]) > readers_inside(want.output)) return shared_value(id);
+    Match saved = m_;
+    NodeId saved_shared = shared_;
+    if (!last && g_.reader_count(n.outputs[0]) > readers_inside(want.output)) {
+      // Of a long pattern the rest is looked at first: only where all of it is there does the reader stand in the way.
+      if (p_.nodes.size() <= kShort) return shared_value(id);
+      if (!shared_) shared_ = id;
+    }
     if (n.inputs.size() > want.operands.size() && !want.more)
       return fail(id, [&] { return format("{} has {} inputs, at most {} are expected", n.op, n.inputs.size(), want.operands.size()); });
-    Match saved = m_;
     m_.nodes[want.output] = id;
     if (operands(index, id, false)) return true;
     if (is_commutative(n.op) && want.operands.size() == 2) {
-      m_ = saved;
+      NodeId before = saved_shared ? saved_shared : shared_ == id ? id : NodeId{};
+      m_ = saved, shared_ = before;
       m_.nodes[want.output] = id;
       if (operands(index, id, true)) return true;
     }
-    m_ = std::move(saved);
+    m_ = std::move(saved), shared_ = saved_shared;
     return false;
   }
 
+  // All nodes are there: is no value inside read from outside?
+  bool no_reader_outside() { return !shared_ || shared_value(shared_); }
+
  private:
+  static constexpr size_t kShort = 3;   // nodes of a pattern
+
   int readers_inside(const std::string& name) const {
     int count = 0;
     for (auto& n : p_.nodes)
@@ -189,6 +200,7 @@ class Matcher {
   const ir::Graph& g_;
   Match& m_;
   MatchFailure& failure_;
+  NodeId shared_;   // a matched node that others read too
 };
 
 }  // namespace
@@ -200,7 +212,8 @@ bool match(const Pattern& p, const ir::Graph& g, NodeId anchor, Match& m, MatchF
   failure = MatchFailure{};
   auto& last = p.nodes.back();
   if (std::find(last.ops.begin(), last.ops.end(), g.node(anchor).op) == last.ops.end()) return false;
-  if (!Matcher(p, g, m, failure).node(p.nodes.size() - 1, anchor)) return false;
+  Matcher matcher(p, g, m, failure);
+  if (!matcher.node(p.nodes.size() - 1, anchor) || !matcher.no_reader_outside()) return false;
   m.values[last.output] = g.node(anchor).outputs[0];
   failure.matched = static_cast<int>(p.nodes.size());
   return true;
