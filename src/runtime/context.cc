@@ -3,10 +3,33 @@
 #include <sys/mman.h>
 
 #include <chrono>
+#include <cstdint>
 
 #include "base/text.h"
 
 namespace ge::runtime {
+
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kWorthHuge = size_t{4} << 20;   // an arena of fewer bytes would mostly round up
+
+// Memory for an arena: zeros that are there when first touched. A large one asks for huge pages: its first run
+// then takes a few faults instead of thousands, and later ones miss the TLB less.
+std::byte* map_arena(size_t bytes) {
+  size_t slack = bytes >= kWorthHuge ? kHugePage : 0;
+  void* p = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  auto* first = static_cast<std::byte*>(p);
+  if (!slack) return first;
+  size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(p) % kHugePage) % kHugePage;
+  if (skip) munmap(first, skip);
+  if (skip < slack) munmap(first + skip + bytes, slack - skip);
+  madvise(first + skip, bytes, MADV_HUGEPAGE);
+  return first + skip;
+}
+
+}  // namespace
 
 Context::~Context() {
   if (arena_) munmap(arena_, arena_size_);
@@ -24,10 +47,9 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
     arena_ = nullptr;
     arena_size_ = 0;
     binding_ = nullptr;
-    void* p = mmap(nullptr, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
+    arena_ = map_arena(need);
+    if (!arena_)
       return error(code::kOutOfMemory, format("{} for the arena cannot be had.", bytes_text(static_cast<double>(need))));
-    arena_ = static_cast<std::byte*>(p);
     arena_size_ = need;
   }
   binding_ = nullptr;
