@@ -32,6 +32,12 @@ double worst(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 }  // namespace
 
+Result<double> difference_of(const om::Package& a, const om::Package& b) {
+  GE_TRY(auto x, seeded_run(a));
+  GE_TRY(auto y, seeded_run(b));
+  return worst(x, y);
+}
+
 Result<std::vector<RuleVerdict>> verify_rules(const std::map<std::string, double>& eps, const std::vector<passes::Fused>& fused,
                                               const std::function<Result<om::Package>(const Exclusions&)>& compile, Exclusions& off) {
   std::vector<RuleVerdict> out;

@@ -30,4 +30,7 @@ struct Exclusions {
 Result<std::vector<RuleVerdict>> verify_rules(const std::map<std::string, double>& eps, const std::vector<passes::Fused>& fused,
                                               const std::function<Result<om::Package>(const Exclusions&)>& compile, Exclusions& off);
 
+// max|a - b| / max|b|, the worst output of one seeded run of each.
+Result<double> difference_of(const om::Package& a, const om::Package& b);
+
 }  // namespace ge
