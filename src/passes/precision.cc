@@ -118,10 +118,31 @@ Candidate convolution(const ir::Graph& g, const ir::Node& n) {
   return c;
 }
 
+// exp of each score, and for each key and value their packing.
+Candidate attention(const ir::Graph& g, const ir::Node& n) {
+  Candidate c;
+  auto &q = g.value(n.inputs[0]).type, &v = g.value(n.inputs[2]).type;
+  if (!q.ranked || !v.ranked || q.rank() < 2 || v.rank() < 2) return c.why = "its rank is not known", c;
+  if (q.dtype != DType::f32) return c.why = format("it is {}", name(q.dtype)), c;
+  auto last = [](const ir::Type& t, size_t back, double unknown) { return size(t.dims[t.dims.size() - back], unknown); };
+  auto cost = [&](double unknown) {
+    const double queries = last(q, 2, unknown), d = last(q, 1, 64), keys = last(v, 2, unknown), dv = last(v, 1, 64);
+    const double heads = count(q.dims, 0, q.dims.size() - 2, 1);
+    Cost scores = product(queries, d, keys, queries * d), mixed = product(queries, keys, dv, queries * keys);
+    const double exps = queries * keys, packed = keys * (d + dv);
+    Cost out{heads * (scores.f32 + mixed.f32 + exps + 0.1 * packed), heads * (scores.bf16 + mixed.bf16 + exps + 0.25 * packed)};
+    if (queries <= 8) out.bf16 = out.f32;   // few rows read keys and values as they lie
+    return out;
+  };
+  c.few = cost(1), c.many = cost(128);
+  return c;
+}
+
 Candidate candidate(const ir::Graph& g, const ir::Node& n, bool& cube) {
   cube = true;
   if (n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul") return matmul(g, n);
   if (n.op == "Conv" || n.op == "ge.Conv") return convolution(g, n);
+  if (n.op == "ge.Attention") return attention(g, n);
   cube = false;
   return {};
 }
