@@ -107,7 +107,7 @@ TEST(Bf16, TilesOfEveryPath) {
   if (has_avx512_bf16()) paths.push_back(cube::bf16::dot::multiply);
 #endif
   for (size_t path = 0; path < paths.size(); ++path)
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 120; ++round) {
       const int64_t m = pick_of({1, 2, 3, 4, 5, 6, 7, 8, 11, 100}), n = pick_of({1, 15, 16, 20, 32, 48, 64, 80, 96, 130});
       const int64_t segments = pick(1, 5), sk = 2 * pick_of({1, 2, 5, 24, 150}), k = segments * sk;
       std::vector<uint16_t> a(static_cast<size_t>(4000 + m * 64)), b(static_cast<size_t>(cube::packed_floats(k, n)));
@@ -189,7 +189,7 @@ struct Matmul {
 
 TEST(Bf16, MatmulRandomShapesOnEveryIsa) {
   each_isa([] {
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < 120; ++round) {
       const int64_t m = pick_of({0, 1, 2, 3, 4, 5, 7, 8, 13, 31, 97, 130}), n = pick_of({0, 1, 3, 15, 16, 17, 33, 64, 79, 80, 131});
       const int64_t k = pick_of({0, 1, 2, 3, 5, 8, 31, 64, 127});
       Dims batch;
