@@ -164,7 +164,7 @@ def _text(name, value):
     if isinstance(value, dict):
         return ";".join(f"{k}:{','.join(map(str, v))}" for k, v in value.items())
     if isinstance(value, (list, tuple, set)):
-        return (";" if name in ("out_nodes", "output_type", "optimization_switch") else ",").join(map(str, value))
+        return (";" if name in ("out_nodes", "output_type", "optimization_switch", "input_fp16_nodes") else ",").join(map(str, value))
     return str(value)
 
 

@@ -12,6 +12,8 @@
 #include "driver/cache.h"
 #include "driver/model_edits.h"
 #include "driver/peak.h"
+#include "driver/precision_options.h"
+#include "driver/precision_report.h"
 #include "driver/shapes.h"
 #include "driver/verify.h"
 #include "import/onnx.h"
@@ -89,14 +91,16 @@ Status edit(ir::Graph& g, const Options& o) {
     GE_RETURN_IF_ERROR(passes::infer(g));
     GE_RETURN_IF_ERROR(set_output_types(g, o.output_type));
   }
+  GE_RETURN_IF_ERROR(set_fp16_inputs(g, o.precision.fp16_inputs));
   set_order(g, o.topo_sorting_mode);
   return ok();
 }
 
-Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions& off = {}) {
+Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions& off = {}, const passes::Precision* precision = nullptr) {
   Compiled c;
   c.graph = std::move(graph);
   passes::PassOptions p;
+  p.precision = precision ? *precision : precision_of(c.graph, o);
   p.disabled = o.disabled;
   p.disabled.insert(off.rules.begin(), off.rules.end());
   p.disabled_at = off.places;
@@ -130,7 +134,8 @@ Result<lower::LaneOptions> lanes_of(const Options& o) {
   return lower::parse_lanes(o.multi_stream.empty() ? "cv" : o.multi_stream);
 }
 
-Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, const std::vector<RuleVerdict>& verdicts) {
+Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, const std::vector<RuleVerdict>& verdicts,
+                        std::optional<double> moved) {
   lower::LowerOptions lo{o.reuse_memory, o.reference};
   lower::LowerReport lowered;
   GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
@@ -144,6 +149,7 @@ Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, c
   Json r = report(c.graph, c.trace, lowered);
   for (auto& v : verdicts) r["verified"].push_back({{"rule", v.rule}, {"eps", v.eps}, {"difference", v.difference}, {"off_at", v.off_at}});
   if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
+  r["precision"] = precision_report(c.trace, o.precision, moved);
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
   c.package.notes = r.dump();
   return c;
@@ -162,6 +168,22 @@ Result<std::vector<RuleVerdict>> check_rules(const ir::Graph& graph, const Compi
   }, off);
 }
 
+// How far the outputs are from those of the other precision: bf16 against f32, whichever of the two was built.
+Result<std::optional<double>> check_precision(const ir::Graph& graph, const Compiled& c, const Options& o, const Exclusions& off) {
+  const bool built = std::any_of(c.trace.precision.begin(), c.trace.precision.end(), [](auto& n) { return n.bf16; });
+  const bool could = std::any_of(c.trace.precision.begin(), c.trace.precision.end(), [](auto& n) { return n.best < n.f32; });
+  if (!built && !could) return std::optional<double>();
+  passes::Precision other = precision_of(graph, o);
+  other.bf16 = !built;
+  if (built) other.bf16_types.clear(), other.bf16_nodes.clear();
+  GE_TRY(Compiled changed, run_passes(graph, o, off, &other));
+  lower::LowerReport ignored;
+  GE_TRY(auto here, lower::lower(c.graph, {o.reuse_memory, o.reference}, ignored));
+  GE_TRY(auto there, lower::lower(changed.graph, {o.reuse_memory, o.reference}, ignored));
+  GE_TRY(double moved, built ? difference_of(here, there) : difference_of(there, here));
+  return std::optional<double>(moved);
+}
+
 // Everything in the options that the result depends on, as text.
 std::string options_text(const Options& o) {
   std::string t = format("{} {} {} {} {} {} {} {} {} {} {} {}", o.single_stream, o.multi_stream, o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
@@ -172,6 +194,12 @@ std::string options_text(const Options& o) {
   for (auto& [k, v] : o.eps) t += format(" eps {}={}", k, v);
   for (auto h : o.head_num) t += format(" heads {}", h);
   if (o.attention_scale) t += format(" scale {}", *o.attention_scale);
+  auto& p = o.precision;
+  t += format(" precision {} {} {} {}", p.mode, p.bf16, p.check, join(p.fp16_inputs, ";"));
+  for (auto* names : {&p.f32_types, &p.f32_nodes, &p.bf16_types, &p.bf16_nodes}) {
+    t += " list";
+    for (auto& n : *names) t += " " + n;
+  }
   return t + " out " + join(o.out_nodes, ";") + " type " + join(o.output_type, ";");
 }
 
@@ -187,18 +215,22 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string
       c.from_cache = true;
       return c;
     }
-  bool check = o.verify || !o.eps.empty();
-  ir::Graph kept = check ? graph : ir::Graph();
+  bool check = o.verify || !o.eps.empty(), both = (o.verify || o.precision.check) && !o.reference;
+  ir::Graph kept = check || both ? graph : ir::Graph();
   GE_TRY(Compiled c, run_passes(std::move(graph), o));
   Exclusions off;
   std::vector<RuleVerdict> verdicts;
   if (check) {
     GE_TRY(verdicts, check_rules(kept, c, o, off));
     if (!off.rules.empty() || !off.places.empty()) {
-      GE_TRY(c, run_passes(std::move(kept), o, off));
+      GE_TRY(c, run_passes(kept, o, off));
     }
   }
-  GE_TRY(Compiled done, finish(std::move(c), o, std::move(source_hash), verdicts));
+  std::optional<double> moved;
+  if (both) {
+    GE_TRY(moved, check_precision(kept, c, o, off));
+  }
+  GE_TRY(Compiled done, finish(std::move(c), o, std::move(source_hash), verdicts, moved));
   if (cached) {
     Status s = cache_put(folder, key, done.package);
     if (!s.ok()) log(LogLevel::warning, s.error().text());  // the result is there all the same

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "driver/compile.h"
 #include "driver/fusion_switch.h"
+#include "driver/precision_options.h"
 #include "lower/lanes.h"
 
 namespace ge {
@@ -159,6 +160,16 @@ const Entry kOptions[] = {
        o.cache_dir = v;
        return ok();
      }},
+    {"precision_mode", [](Options& o, const std::string& n, const std::string& v) { return set_precision_mode(o, n, v, false); }},
+    {"precision_mode_v2", [](Options& o, const std::string& n, const std::string& v) { return set_precision_mode(o, n, v, true); }},
+    {"op_precision_mode", [](Options& o, const std::string& n, const std::string& v) { return set_file(o, n, v, read_op_precision); }},
+    {"modify_mixlist", [](Options& o, const std::string& n, const std::string& v) { return set_file(o, n, v, read_mixlist); }},
+    {"keep_dtype", [](Options& o, const std::string& n, const std::string& v) { return set_file(o, n, v, read_keep_dtype); }},
+    {"input_fp16_nodes", [](Options& o, const std::string&, const std::string& v) -> Status {
+       o.precision.fp16_inputs = list_of(v, ';');
+       return ok();
+     }},
+    {"precision_check", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.precision.check, n, v); }},
     {"raw_ge_options", set_raw},
     {"reference", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reference, n, v); }},
     {"verify_ir", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.verify_ir, n, v); }},
@@ -167,6 +178,8 @@ const Entry kOptions[] = {
 // Keys of real GE, and the option of ours that each is.
 const std::map<std::string, std::string>& raw_names() {
   static const std::map<std::string, std::string> names = {
+      {"ge.exec.precision_mode", "precision_mode"}, {"ge.exec.precision_mode_v2", "precision_mode_v2"},
+      {"ge.exec.op_precision_mode", "op_precision_mode"}, {"ge.exec.modify_mixlist", "modify_mixlist"},
       {"ge.exec.disableReuseMemory", "disable_reuse_memory"}, {"ge.fusionSwitchFile", "fusion_switch_file"},
       {"ge.optimizationSwitch", "optimization_switch"}, {"ge.oo.level", "oo_level"}, {"ge.oo.constantFolding", "oo_constant_folding"},
       {"ge.oo.deadCodeElimination", "oo_dead_code_elimination"}, {"ge.topoSortingMode", "topo_sorting_mode"},

@@ -13,6 +13,17 @@
 
 namespace ge {
 
+// What --precision_mode and the options around it ask for (precision_options.h).
+struct PrecisionOptions {
+  std::string option, mode;              // the option that was given and its value, or empty
+  bool bf16 = false;                     // products, convolutions and attention may round their operands to bf16
+  std::set<std::string> f32_types, f32_nodes, bf16_types, bf16_nodes;   // exceptions, by the model's types and names
+  bool mixlist = false;                  // modify_mixlist was given
+  bool check = false;                    // run both precisions while compiling, and report how far outputs move
+  std::vector<std::string> fp16_inputs;  // inputs that are fed as f16
+  std::vector<std::string> notes;        // what was asked for and is not done
+};
+
 struct Options {
   // One entry an input: sizes, -1 or a symbol's name or a range "1~8" for what may change. Absent: as the model says.
   std::map<std::string, std::vector<std::string>> input_shape;
@@ -30,6 +41,7 @@ struct Options {
   int64_t plan_steps = 20'000'000;       // the planner's budget: some 0.2 s
   int64_t workspace_limit = 0;           // bytes; 0: none. An arena above it is an error
   std::string memory_policy = "BalanceMode";  // weights that grow to be faster: MemoryPriority none, BalanceMode at most 25 % of all weights, Speed any
+  PrecisionOptions precision;
   std::string name;                      // of the model in the file
   std::string command;                   // recorded in the file, without paths
   std::vector<std::string> out_nodes;    // "node:0" or names of values: where the model is cut

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "driver/precision_report.h"
 #include "tensor/dtype.h"
 
 namespace ge {
@@ -75,6 +76,7 @@ std::string explain_text(const om::Package& package) {
     if (!m["help"].get<std::string>().empty()) out += format("; {}", m["help"].get<std::string>());
     out += "\n";
   }
+  out += precision_text(r);
   if (!r["switched_off"].empty()) out += format("switched off: {}\n", some(r["switched_off"], 100));
   if (!r["reference_ops"].empty()) out += format("on reference kernels: {}\n", some(r["reference_ops"], 100));
   return out;

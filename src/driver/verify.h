@@ -30,4 +30,8 @@ struct Exclusions {
 Result<std::vector<RuleVerdict>> verify_rules(const std::map<std::string, double>& eps, const std::vector<passes::Fused>& fused,
                                               const std::function<Result<om::Package>(const Exclusions&)>& compile, Exclusions& off);
 
+// max|a - b| / max|b|, the worst output of one seeded run of each; where b's outputs are not finite then, of a run
+// whose integers are all 1.
+Result<double> difference_of(const om::Package& a, const om::Package& b);
+
 }  // namespace ge

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "kernels/cube/conv_pack.h"
 #include "kernels/cube/winograd.h"
+#include "ops/bf16.h"
 
 namespace ge::ops {
 
@@ -147,6 +148,7 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   if (tile && ir::attr_int(c.node, "winograd_stored", 0)) in.push_back(c.weight(pack_winograd(*weights, tile)));
   else if (tile) in.push_back(filters_of_run(c, *weights, tile));
   else if (depthwise) in.push_back(c.weight(pack_depthwise(*weights)));
+  else if (weights && computes_bf16(c.node)) in.push_back(c.weight(pair_panels(pack_conv(*weights, groups), w.dims[1].value())));
   else if (weights) in.push_back(c.weight(pack_conv(*weights, groups)));
   else in.push_back(pack_computed(c, groups));
   in.push_back(bias_vector(c, tail, w.dims[0]));

@@ -4,6 +4,7 @@
 // but in rank 4 each head of kt and v may serve several heads of q that lie side by side.
 #include <limits>
 
+#include "ops/bf16.h"
 #include "ops/fused_tail.h"
 #include "ops/op.h"
 
@@ -40,15 +41,20 @@ Status lower(LowerContext& c) {
     k_arg = c.in_as(1, transposed_last(kt));
     v_arg = c.in_as(2, v);
   } else {
-    k_arg = c.temp(DType::f32, {kt.dims[0], kt.dims[1], ceildiv(keys, 16), depth, 16});
-    v_arg = c.temp(DType::f32, {v.dims[0], v.dims[1], ceildiv(width, 16), keys, 16});
+    const bool pairs = computes_bf16(c.node);
+    auto rows_of = [&](const Dim& k) { return pairs ? ceildiv(k, 2) : k; };
+    const DType type = pairs ? DType::bf16 : DType::f32;
+    const Dim panel = pairs ? 32 : 16;
+    k_arg = c.temp(type, {kt.dims[0], kt.dims[1], ceildiv(keys, 16), rows_of(depth), panel});
+    v_arg = c.temp(type, {v.dims[0], v.dims[1], ceildiv(width, 16), rows_of(keys), panel});
     c.call("cube.pack_b", {c.in_as(1, kt)}, {k_arg});
     c.call("cube.pack_b", {c.in_as(2, v)}, {v_arg});
   }
   Arg mask;
   if (c.has(3)) mask = c.in_as(3, rank4(c.view(3), rank));
-  c.call("cube.attention", {c.in_as(0, q), k_arg, v_arg, mask}, {c.out_as(0, rank4(c.out_view(), rank))},
-         {ir::attr_int(c.node, "causal", 0), 0, ir::attr_int(c.node, "rows", 0)},
+  std::vector<Dim> ints{ir::attr_int(c.node, "causal", 0), 0, ir::attr_int(c.node, "rows", 0)};
+  if (computes_bf16(c.node)) ints.insert(ints.end(), {Dim(1), keys});
+  c.call("cube.attention", {c.in_as(0, q), k_arg, v_arg, mask}, {c.out_as(0, rank4(c.out_view(), rank))}, std::move(ints),
          {ir::attr_float(c.node, "scale", 1), 0, ir::attr_float(c.node, "masked", -std::numeric_limits<double>::infinity())});
   return ok();
 }
@@ -68,6 +74,7 @@ const Register r(OpDef{.name = "ge.Attention",
                        .attrs = {{"scale", "factor of the scores"},
                                  {"causal", "1: query i sees keys j <= i; 2: j <= i + T - S"},
                                  {"masked", "what a score becomes where a bool mask is false; absent: -inf"},
+                                 {"compute", "bf16: the operands of both products are rounded to it; absent: f32"},
                                  {"rows", "what a row gives whose scores are all -inf: 0 zeros; 1 NaN; 2 zeros, and so does one whose softmax is NaN"}},
                        .unit = kernels::Unit::cube,
                        .doc = "attention, tiled",

@@ -36,6 +36,7 @@ std::vector<AttrDef> attrs() {
   a.push_back({"transpose_a", "a's last two axes are swapped"});
   a.push_back({"transpose_b", "b's last two axes are swapped"});
   a.push_back({"alpha", "factor of the product"});
+  a.push_back({"compute", "bf16: both operands are rounded to it; absent: f32"});
   return a;
 }
 

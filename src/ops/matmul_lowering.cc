@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "kernels/cube/pack.h"
+#include "ops/bf16.h"
 #include "ops/vector_lowering.h"
 
 namespace ge::ops {
@@ -12,7 +13,6 @@ namespace {
 
 // Up to so many rows each chunk packs its part of B for itself, or reads it in place: cheaper than a task more.
 constexpr int64_t kOwnPackingRows = 512;
-constexpr int64_t kFewRowsInPlace = 8;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ RightSide constant_right_side(LowerContext& c, const Tensor& t, const Strided& v
     auto* data = reinterpret_cast<std::byte*>(f.as<float>() + at);
     kernels::cube::pack_b(View{data, DType::f32, 2, sizes, strides}, out.as<float>() + i * kernels::cube::packed_floats(k, n));
   }
-  return {c.weight(std::move(out))};
+  return {c.weight(computes_bf16(c.node) ? pair_panels(out, k) : std::move(out))};
 }
 
 RightSide computed_right_side(LowerContext& c, Arg b, const Strided& view, const Dim& rows) {
@@ -67,10 +67,6 @@ RightSide computed_right_side(LowerContext& c, Arg b, const Strided& view, const
   return {packed};
 }
 
-namespace {
-
-// The constant that `v` is or is a view of (an embedding tied to the output through a Transpose), and how `v`
-// sees it. Packed ahead, it is never packed in a run.
 const Tensor* constant_behind(const Graph& g, ValueId v, Strided& view) {
   auto& value = g.value(v);
   if (value.constant) {
@@ -90,6 +86,8 @@ const Tensor* constant_behind(const Graph& g, ValueId v, Strided& view) {
   return constant;
 }
 
+namespace {
+
 // The rows that meet one matrix of b: those of all batches where b has none.
 Dim rows_for(const Strided& b, const Strided& out) {
   size_t rank = out.dims.size();
@@ -104,7 +102,7 @@ RightSide right_side(LowerContext& c, const MatMulForm& form, const Strided& out
   // A few rows read a shared constant in place as fast as a second, packed one; where their number is not known, a
   // second copy of an embedding would cost more than it gains.
   const Dim rows = rows_for(constant ? view : c.view(form.b), out);
-  if (!c.constant_of(form.b) && c.type(form.b).dtype == DType::f32 && (!rows.known() || rows.value() <= kFewRowsInPlace)) constant = nullptr;
+  if (!computes_bf16(c.node) && !c.constant_of(form.b) && c.type(form.b).dtype == DType::f32 && (!rows.known() || rows.value() <= kFewRowsInPlace)) constant = nullptr;
   Arg b;
   if (!constant) b = input_as_f32(c, form.b, view);
   if (view.dims.size() == 1) view = with_axis(view, 1);

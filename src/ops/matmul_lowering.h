@@ -22,6 +22,12 @@ Status lower_matmul(LowerContext& c, const MatMulForm& form);
 Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, std::vector<Dim> b,
                                      bool transpose_a, bool transpose_b);
 
+// The constant that `v` is or is a view of (an embedding tied to the output through a Transpose), and how `v`
+// sees it; or null. Packed ahead, it is never packed in a run.
+const Tensor* constant_behind(const Graph& g, ValueId v, Strided& view);
+// Up to so many rows, or an unknown number, read a constant that others share in place.
+inline constexpr int64_t kFewRowsInPlace = 8;
+
 // The right side of a product, as cube.matmul takes it.
 struct RightSide {
   Arg arg;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +22,16 @@ struct AttentionGuard {
   std::optional<double> scale;
 };
 
+// What may take operands in bf16 (pass precision). A name stands for a node of the model, a type for the type that
+// the model's node has; what keeps f32 beats what may take bf16.
+struct Precision {
+  bool bf16 = false;                     // products, convolutions and attention may
+  std::set<std::string> bf16_types, bf16_nodes;   // these may in any case
+  std::set<std::string> f32_types, f32_nodes;     // these keep f32
+  std::map<std::string, std::string> types;       // of the model's nodes, by name
+  bool asked() const { return bf16 || !bf16_types.empty() || !bf16_nodes.empty(); }
+};
+
 struct PassOptions {
   std::set<std::string> disabled;        // names of passes and fusion rules
   std::set<std::pair<std::string, std::string>> disabled_at;  // (rule, anchor): off in one place
@@ -30,6 +41,7 @@ struct PassOptions {
   bool verify = false;                   // check the graph after every pass
   std::string stop_after;                // name of a pass, or empty
   std::function<void(const ir::Graph&, const std::string& pass)> dump;  // called after passes that changed something
+  Precision precision;
   double winograd_budget = 0.25;         // transformed weights may add so much of the model's weight bytes
   int64_t fold_limit = int64_t(1) << 20; // folding may add at most so many bytes beyond what it removes
 };
@@ -67,6 +79,7 @@ Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
 Result<bool> sink_transposes(ir::Graph& g, PassContext& c);   // below elementwise nodes
 Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
 Result<bool> winograd(ir::Graph& g, PassContext& c);      // convolutions by minimal filtering
+Result<bool> precision(ir::Graph& g, PassContext& c);     // operands of products in bf16
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes
 Result<bool> fuse(ir::Graph& g, PassContext& c);          // the rules of fusions/
 Result<bool> vector_regions(ir::Graph& g, PassContext& c);

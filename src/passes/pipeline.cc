@@ -22,6 +22,7 @@ std::vector<Pass> pipeline() {
       {"winograd", "convolutions by minimal filtering", winograd},
       {"layout", "physical order of axes", layout},
       {"vector_regions", "elementwise and row nodes become vector programs", vector_regions},
+      {"precision", "operands of products in bf16, where that is allowed and faster", precision},
       {"dce_last", "what the rewrites left over", dce},
   };
 }

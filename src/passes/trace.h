@@ -28,6 +28,14 @@ struct NearMiss {
   bool large = false;                  // no vector region makes up for it
 };
 
+// A product, convolution or attention, and what precision means to it.
+struct NodePrecision {
+  std::string node;
+  bool bf16 = false;                   // what it computes in; else f32
+  std::string why;                     // it keeps f32
+  double f32 = 0, best = 0;            // estimated cycles: in f32, and in bf16 where that would be faster
+};
+
 class Trace {
  public:
   void fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor = "");
@@ -37,6 +45,8 @@ class Trace {
   const std::vector<Fused>& all_fused() const { return fused_; }
   std::vector<NearMiss> near_misses() const;
   const std::vector<std::string>& switched_off() const { return off_; }
+  std::vector<NodePrecision> precision;
+  double other_cycles = 0;             // of all other nodes, by the bytes that they read and write
 
  private:
   std::vector<Fused> fused_;

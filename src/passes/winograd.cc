@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "passes/conv_cost.h"
 #include "passes/pass.h"
 
 namespace ge::passes {
@@ -95,6 +96,13 @@ double weight_bytes(const ir::Graph& g) {
 }
 
 }  // namespace
+
+std::optional<double> winograd_cost(const ir::Graph& g, const ir::Node& n) {
+  auto conv = candidate(g, n);
+  int tile = static_cast<int>(ir::attr_int(n, "winograd", 0));
+  if (!conv || !tile) return std::nullopt;
+  return winograd_cycles(*conv, tile) + (ir::attr_int(n, "winograd_stored", 0) ? 0 : filter_cycles(*conv));
+}
 
 Result<bool> winograd(ir::Graph& g, PassContext& c) {
   double budget = c.options.winograd_budget * weight_bytes(g);

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "cube/cube_util.h"
+#include "tensor/half.h"
 
 namespace ge::kernels {
 namespace {
@@ -16,22 +17,27 @@ struct Attention {
   Tensor<> q, k, v, out, mask;
   Tensor<uint8_t> seen;
   int mask_kind = 0;  // 1: f32, 2: bool
+  bool bf16 = false;  // q, k and v hold bf16s: only the weights of the values lose digits
 
   void make(bool odd) {
     auto some = [&](Dims dims) { return odd ? Tensor<>::random(std::move(dims), pick(0, 2) == 0) : Tensor<>::dense(std::move(dims)); };
     q = some({b, h, s, d}), k = some({b, hkv, t, d}), v = some({b, hkv, t, dv}), out = some({b, h, s, dv});
+    if (bf16)
+      for (auto* x : {&q, &k, &v}) x->each([](float& f) { f = bf16_to_f32(f32_to_bf16(f)); });
     auto thin = [&](int64_t x) { return odd && pick(0, 2) == 0 ? 1 : x; };
     const Dims md = {thin(b), thin(h), thin(s), thin(t)};
     mask = some(md);
     seen = odd ? Tensor<uint8_t>::random(md, true, DType::boolean) : Tensor<uint8_t>::dense(md, DType::boolean);
   }
 
-  Tensor<> pack(Tensor<>& x, bool transpose) {
+  template <class T>
+  Tensor<T> pack(Tensor<>& x, bool transpose) {
+    constexpr bool kPairs = std::is_same_v<T, uint16_t>;
     View view = x.view();
     Dims d4 = x.dims, s4 = x.strides;
     if (transpose) std::swap(d4[2], d4[3]), std::swap(s4[2], s4[3]);
     view.dims = d4.data(), view.strides = s4.data();
-    Tensor<> p = Tensor<>::dense({d4[0], d4[1], div_up(d4[3], 16), d4[2], 16});
+    auto p = Tensor<T>::dense({d4[0], d4[1], div_up(d4[3], 16), kPairs ? div_up(d4[2], 2) : d4[2], kPairs ? 32 : 16}, kPairs ? DType::bf16 : DType::f32);
     Task task;
     task.in = {view}, task.out = {p.view()};
     run_task("cube.pack_b", task);
@@ -40,12 +46,16 @@ struct Attention {
 
   void run() {
     Tensor<> kp, vp;
-    if (k_packed) kp = pack(k, true);
-    if (v_packed) vp = pack(v, false);
+    Tensor<uint16_t> kp16, vp16;
+    if (k_packed && bf16) kp16 = pack<uint16_t>(k, true);
+    else if (k_packed) kp = pack<float>(k, true);
+    if (v_packed && bf16) vp16 = pack<uint16_t>(v, false);
+    else if (v_packed) vp = pack<float>(v, false);
     Task task;
-    task.in = {q.view(), k_packed ? kp.view() : k.view(), v_packed ? vp.view() : v.view(),
+    task.in = {q.view(), !k_packed ? k.view() : bf16 ? kp16.view() : kp.view(), !v_packed ? v.view() : bf16 ? vp16.view() : vp.view(),
                mask_kind == 1 ? mask.view() : mask_kind == 2 ? seen.view() : View{}};
     task.out = {out.view()}, task.ints = {causal, offset, rows}, task.floats = {scale, softcap, masked};
+    if (bf16) task.ints.insert(task.ints.end(), {1, t});
     run_task("cube.attention", task);
   }
 
@@ -70,9 +80,10 @@ struct Attention {
       }
       for (double& e : p) sum += e = best == -kInf ? 0 : std::exp(e - best);
       for (int64_t c = 0; c < dv; ++c) {
-        double want = 0;
+        double want = 0, moved = 0;  // what rounding the weights moves is in proportion to the sum of absolute values
         const float* vp = t ? v.pointer({x, yk, 0, c}) : nullptr;
         for (int64_t j = 0; j < t; ++j) want += p[static_cast<size_t>(j)] * vp[j * v.strides[2]];
+        for (int64_t j = 0; bf16 && j < t; ++j) moved += p[static_cast<size_t>(j)] * std::abs(vp[j * v.strides[2]]);
         want = sum == 0 ? 0 : want / sum;
         if (rows == 1 && sum == 0 && t > 0) {
           ASSERT_TRUE(std::isnan(out.at({x, y, z, c})));
@@ -80,13 +91,36 @@ struct Attention {
         }
         worst = std::max(worst, std::abs(want - out.at({x, y, z, c})));
         ASSERT_FALSE(std::isnan(out.at({x, y, z, c})));
-        top = std::max(top, std::abs(want));
+        top = std::max({top, std::abs(want), sum == 0 ? 0 : moved / sum});
       }
     }
     EXPECT_LE(worst, tolerance * top) << "b h hkv s t d dv " << b << " " << h << " " << hkv << " " << s << " " << t << " " << d << " "
                                  << dv << " packed " << k_packed << v_packed << " mask " << mask_kind << " causal " << causal;
   }
 };
+
+TEST(Attention, OnBf16Operands) {
+  each_isa([] {
+    for (int round = 0; round < 200; ++round) {
+      Attention a;
+      a.bf16 = true;
+      a.tolerance = 2.1e-3;  // a weight moves by at most 2^-9 of itself
+      a.b = pick_of({1, 1, 2}), a.hkv = pick_of({1, 2, 3}), a.h = a.hkv * pick_of({1, 1, 2, 5});
+      a.s = pick_of({0, 1, 2, 3, 7, 17, 50, 100}), a.t = pick_of({0, 1, 2, 5, 15, 16, 17, 64, 101, 1301});
+      a.d = pick_of({0, 1, 3, 8, 16, 33, 64}), a.dv = pick_of({0, 1, 5, 16, 31, 64, 72});
+      a.k_packed = pick(0, 1), a.v_packed = pick(0, 1);
+      a.causal = pick(0, 2), a.offset = pick_of({0, 0, 1, -2, 9});
+      a.mask_kind = static_cast<int>(pick(0, 2));
+      if (pick(0, 3) == 0) a.softcap = 0.8;
+      a.rows = pick(0, 2);
+      a.make(true);
+      a.run();
+      if (HasFatalFailure()) return;
+      a.check();
+      if (HasFatalFailure() || ::testing::Test::HasFailure()) return;
+    }
+  });
+}
 
 TEST(Attention, RandomShapesOnEveryIsa) {
   each_isa([] {
@@ -234,7 +268,7 @@ TEST(Attention, RefusesWhatItCannotDo) {
   Attention a;
   a.h = 4, a.hkv = 2, a.s = 5, a.t = 20, a.d = 8, a.dv = 6;
   a.make(false);
-  Tensor<> kp = a.pack(a.k, true), vp = a.pack(a.v, false);
+  Tensor<> kp = a.pack<float>(a.k, true), vp = a.pack<float>(a.v, false);
   Task good;
   good.in = {a.q.view(), kp.view(), vp.view(), a.mask.view()}, good.out = {a.out.view()};
   good.ints = {0, 0, 0}, good.floats = {1, 0, 0};

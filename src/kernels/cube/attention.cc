@@ -7,9 +7,11 @@
 //   in[2]  V: packed panels, f32 [B, Hkv, ceil(Dv / 16), T, 16], or V itself, f32 [B, Hkv, T, Dv], any strides
 //   in[3]  mask f32 (added) or bool (false: not seen), broadcastable to [B, H, S, T], rank 4, any strides, or absent
 //   out[0] f32 [B, H, S, Dv], any strides (inner stride 1 is written in place)
-//   ints   [causal, offset, rows]: causal 0 no; 1: query i sees keys j <= i + offset; 2: j <= i + T - S + offset.
+//   ints   [causal, offset, rows] or [causal, offset, rows, bf16, T]: causal 0 no; 1: query i sees keys j <= i + offset; 2: j <= i + T - S + offset.
 //          rows: what a row gives that sees no key, or whose scores are all -inf: 0 zeros; 1 NaN, as Softmax
 //          has it (zeros if T is 0); 2 zeros, and so does a row whose softmax is NaN
+//          bf16 1: the operands of both products are rounded to bf16, and K and V may be pair panels (bf16.h), bf16
+//          [B, Hkv, ceil(T / 16), ceil(D / 2), 32] and [B, Hkv, ceil(Dv / 16), ceil(T / 2), 32]
 //   floats [scale, softcap, masked]: softcap 0 is none, else scores become softcap * tanh(score / softcap);
 //          masked is what a score becomes where a bool mask is false
 //
@@ -22,6 +24,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cube/bf16.h"
 #include "kernels/cube/check.h"
 #include "kernels/cube/microkernel.h"
 #include "kernels/cube/pack.h"
@@ -44,6 +47,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 struct Plan {
   int64_t b = 0, h = 0, s = 0, d = 0, t = 0, dv = 0, hkv = 0, group = 1;
   bool k_packed = false, v_packed = false, copy_q = false, direct = false;
+  bool bf16 = false;
   MaskKind mask_kind = MaskKind::none;
   int64_t mask_stride[4] = {};
   int64_t causal = 0, offset = 0;
@@ -56,31 +60,36 @@ struct Plan {
   int64_t ld_scores = 0, ld_acc = 0;
   // Offsets in scratch.
   int64_t at_scores = 0, at_acc = 0, at_top = 0, at_row = 0, at_length = 0, at_offset = 0, at_mask = 0, at_q = 0,
-          at_k = 0, at_v = 0, scratch = 0;
+          at_k = 0, at_v = 0, at_q16 = 0, at_p16 = 0, scratch = 0;
 };
 
 Error bad(std::string why) { return error(code::kBadOp, "cube.attention: " + why); }
 
-bool dense_panels(const View& v) { return v.stride(-1) == 1 && (v.stride(-2) == 16 || v.dim(-2) <= 1); }
+bool dense_panels(const View& v, int64_t width) {
+  return v.dim(-1) == width && v.stride(-1) == 1 && (v.stride(-2) == width || v.dim(-2) <= 1);
+}
 
 Status check_sizes(const Call& call, Plan& p) {
   const View &q = call.in[0], &k = call.in[1], &v = call.in[2], &o = call.out[0];
   GE_RETURN_IF_ERROR(check_view(q, DType::f32, 4, 4, "Q of cube.attention"));
-  GE_RETURN_IF_ERROR(check_view(k, DType::f32, 4, 5, "K of cube.attention"));
-  GE_RETURN_IF_ERROR(check_view(v, DType::f32, 4, 5, "V of cube.attention"));
+  GE_RETURN_IF_ERROR(check_view(k, p.bf16 && k.rank == 5 ? DType::bf16 : DType::f32, 4, 5, "K of cube.attention"));
+  GE_RETURN_IF_ERROR(check_view(v, p.bf16 && v.rank == 5 ? DType::bf16 : DType::f32, 4, 5, "V of cube.attention"));
   GE_RETURN_IF_ERROR(check_view(o, DType::f32, 4, 4, "output of cube.attention"));
   p.k_packed = k.rank == 5, p.v_packed = v.rank == 5;
   p.b = q.dims[0], p.h = q.dims[1], p.s = q.dims[2], p.d = q.dims[3];
-  p.t = v.dims[p.v_packed ? 3 : 2], p.dv = o.dims[3], p.hkv = k.dims[1];
+  p.t = p.bf16 ? call.ints[4] : v.dims[p.v_packed ? 3 : 2], p.dv = o.dims[3], p.hkv = k.dims[1];
   if (o.dims[0] != p.b || o.dims[1] != p.h || o.dims[2] != p.s) return bad("Q and the output differ in shape");
   if (k.dims[0] != p.b || v.dims[0] != p.b) return bad("batch sizes differ");
   if (v.dims[1] != p.hkv || (p.hkv == 0 ? p.h != 0 : p.h % p.hkv != 0))
     return bad(format("{} heads cannot share {} key and {} value heads", p.h, p.hkv, v.dims[1]));
   p.group = p.hkv ? p.h / p.hkv : 1;
-  if (p.k_packed ? k.dims[2] != panels(p.t) || k.dims[3] != p.d || k.dims[4] != 16 || !dense_panels(k)
+  if (p.t < 0 || p.t > kMaxElements) return bad("the number of keys is out of range");
+  const int64_t width = p.bf16 ? 32 : 16;
+  if (p.k_packed ? k.dims[2] != panels(p.t) || k.dims[3] != (p.bf16 ? even(p.d) / 2 : p.d) || !dense_panels(k, width)
                  : k.dims[2] != p.t || k.dims[3] != p.d)
     return bad("K does not fit Q and V");
-  if (p.v_packed ? v.dims[2] != panels(p.dv) || v.dims[4] != 16 || !dense_panels(v) : v.dims[3] != p.dv)
+  if (p.v_packed ? v.dims[2] != panels(p.dv) || v.dims[3] != (p.bf16 ? even(p.t) / 2 : p.t) || !dense_panels(v, width)
+                 : v.dims[2] != p.t || v.dims[3] != p.dv)
     return bad("V does not fit the output");
   p.copy_q = q.strides[3] != 1 && p.d > 1;
   return ok();
@@ -106,6 +115,7 @@ void cut(const Call& call, Plan& p) {
   p.block_keys = whole ? std::max<int64_t>(16, round_up(p.t, 16)) : kBlockKeys;
   p.direct = !p.k_packed && !p.v_packed && p.rows <= kDirectRows && (call.in[1].strides[3] == 1 || p.d <= 1) &&
              (call.in[2].strides[3] == 1 || p.dv <= 1);
+  if (p.direct) p.bf16 = false;
   const int64_t most = p.block_keys > kBlockKeys ? 48 : 96;
   p.block_rows = std::min(p.rows, round_up(ceil_div(p.rows, ceil_div(p.rows, most)), 6));
   p.unit_rows = p.block_rows;
@@ -134,6 +144,7 @@ void lay_out_scratch(Plan& p) {
   place(p.at_offset, p.block_rows * 8);
   place(p.at_mask, p.block_rows * 8);
   if (p.copy_q) place(p.at_q, p.block_rows * p.d * 4);
+  if (p.bf16) place(p.at_q16, p.block_rows * bf16_row(p.d) * 2), place(p.at_p16, p.block_rows * bf16_row(p.block_keys) * 2);
   if (p.direct) return;
   if (!p.k_packed) place(p.at_k, p.block_keys * p.d * 4);
   if (!p.v_packed) place(p.at_v, p.block_keys * p.ld_acc * 4);
@@ -141,8 +152,11 @@ void lay_out_scratch(Plan& p) {
 
 Result<Work> prepare(const Call& call) {
   if (call.in.size() < 3 || call.in.size() > 4 || call.out.size() != 1) return bad("takes 3 or 4 inputs and 1 output");
-  if (call.ints.size() != 3 || call.floats.size() != 3 || !call.blob.empty()) return bad("takes 3 integers and 3 floats");
+  if ((call.ints.size() != 3 && call.ints.size() != 5) || call.floats.size() != 3 || !call.blob.empty())
+    return bad("takes 3 or 5 integers and 3 floats");
   auto plan = std::make_shared<Plan>();
+  if (call.ints.size() == 5 && (call.ints[3] < 0 || call.ints[3] > 1)) return bad("bf16 is neither 0 nor 1");
+  plan->bf16 = call.ints.size() == 5 && call.ints[3] == 1;
   GE_RETURN_IF_ERROR(check_sizes(call, *plan));
   GE_RETURN_IF_ERROR(check_mask(call, *plan));
   plan->causal = call.ints[0], plan->offset = call.ints[1];
@@ -198,6 +212,7 @@ class RowUnit {
   // Panels of the keys [t0, t0 + keys), packing what is not packed.
   void locate_keys() {
     const View &k = call_.in[1], &v = call_.in[2];
+    if (p_.bf16) return locate_pairs();
     k_ = at(k, head_), v_ = at(v, head_);
     if (p_.k_packed) {
       k_ += t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
@@ -219,6 +234,36 @@ class RowUnit {
         v_ = out, v_stride_ = keys_ * 16;
       }
     }
+  }
+
+  void locate_pairs() {
+    const View &k = call_.in[1], &v = call_.in[2];
+    auto start = [&](const View& x) { return batch_ * x.strides[0] + head_ * x.strides[1]; };
+    if (p_.k_packed) {
+      k16_ = k.as<uint16_t>() + start(k) + t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
+    } else {
+      auto* out = scratch<uint16_t>(p_.at_k);
+      pack_pair_panels(k.as<float>() + start(k) + t0_ * k.strides[2], p_.d, keys_, k.strides[3], k.strides[2], 0, panels(keys_), out);
+      k16_ = out, k_stride_ = even(p_.d) * 16;
+    }
+    if (p_.v_packed) {
+      v16_ = v.as<uint16_t>() + start(v) + t0_ * 16, v_stride_ = v.strides[2];
+    } else {
+      auto* out = scratch<uint16_t>(p_.at_v);
+      pack_pair_panels(v.as<float>() + start(v) + t0_ * v.strides[2], keys_, p_.dv, v.strides[2], v.strides[3], 0, panels(p_.dv), out);
+      v16_ = out, v_stride_ = even(keys_) * 16;
+    }
+  }
+
+  // The product of t, whose A is `rows` rounded: row i at rows + (offset ? offset[i] : i * lda).
+  void multiply_rounded(Block& t, const float* rows, const int64_t* offset, int64_t lda, int64_t k, uint16_t* a, const uint16_t* b) {
+    for (int64_t i = 0; i < t.m; ++i) {
+      uint16_t* to = a + i * bf16_row(k);
+      round_to_bf16(rows + (offset ? offset[i] : i * lda), k, to);
+      if (k & 1) to[k] = 0;
+    }
+    t.a = nullptr, t.row_offset = nullptr, t.lda = bf16_row(k), t.segment_k = even(k);
+    multiply(Bf16Block{t, a, b});
   }
 
   // Where the rows' queries and masks are, and how many of these keys each sees; gives the most.
@@ -289,6 +334,7 @@ class RowUnit {
     t.epilogue.finish = [](const void* x, float*, int64_t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
       GE_ON_ISA(prepare_scores)(*static_cast<const ScoreBlock*>(x), row, rows, column, columns);
     };
+    if (p_.bf16) return multiply_rounded(t, base, p_.copy_q ? nullptr : offset, p_.d, p_.d, scratch<uint16_t>(p_.at_q16), k16_);
     multiply(t);
   }
 
@@ -298,6 +344,7 @@ class RowUnit {
     if (p_.direct) t.b_form = BForm::rows;
     t.b = v_, t.b_stride = v_stride_, t.c = acc(r0), t.ldc = p_.ld_acc;
     t.epilogue.accumulate = t0_ > 0;
+    if (p_.bf16) return multiply_rounded(t, s.scores, nullptr, s.ld, n, scratch<uint16_t>(p_.at_p16), v16_);
     multiply(t);
   }
 
@@ -316,6 +363,7 @@ class RowUnit {
   int64_t batch_, head_, row0_, row1_;
   int64_t t0_ = 0, keys_ = 0, k_stride_ = 0, v_stride_ = 0;
   const float *k_ = nullptr, *v_ = nullptr;
+  const uint16_t *k16_ = nullptr, *v16_ = nullptr;   // in bf16
 };
 
 Status run(const Call& call, int64_t chunk) {

@@ -5,7 +5,8 @@
 // borders of zeros, to a buffer [kd][row][column][channel], where a kernel row is one run of KW * C
 // floats. No image-wide im2col.
 //
-// in: x [N, C, spatial] with any strides, packed weights (conv_pack.h), bias [M] or none, residual
+// in: x [N, C, spatial] with any strides, packed weights (conv_pack.h; as bf16 pair panels, with an even number of
+// channels for each tap, x is rounded to bf16 as well), bias [M] or none, residual
 // of y's dims or none, operands of the vector program (conv_epilogue.h). out: y [N, M, spatial],
 // any strides. ints: [spatial rank, groups, k[], stride[], dilation[], pad_begin[], act]. floats:
 // clip [lo, hi], leaky [alpha]. blob: a vector program or empty. in_place: the residual.
@@ -13,6 +14,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/cube/bf16.h"
+#include "kernels/cube/conv_bf16.h"
 #include "kernels/cube/conv_pack.h"
 #include "kernels/cube/conv_plan.h"
 #include "kernels/cube/depthwise.h"
@@ -29,7 +32,8 @@ struct Job {
   const Call& call;
   const ConvPlan& p;
   PixelBlock block;
-  float* buffer;
+  float* row;
+  float* buffer;   // of bf16s where the weights are
   int64_t* rows;
   int64_t* segments;
   float* tile;
@@ -59,8 +63,8 @@ void fill_buffer(const Job& j, int64_t g) {
 void fill_offsets(const Job& j) {
   const ConvPlan& p = j.p;
   const ConvShape& s = p.s;
-  int64_t width = p.extent(2, j.block.columns) * p.cg, plane = p.extent(1, j.block.rows) * width;
-  int64_t tap[3] = {plane, s.dilation[1] * width, s.dilation[2] * p.cg};
+  int64_t width = p.extent(2, j.block.columns) * p.cp, plane = p.extent(1, j.block.rows) * width;
+  int64_t tap[3] = {plane, s.dilation[1] * width, s.dilation[2] * p.cp};
   if (p.in_place)
     for (int a = 0; a < 3; ++a) tap[a] = s.dilation[a] * s.xs[a];
   int64_t* out = j.segments;
@@ -80,7 +84,7 @@ void fill_offsets(const Job& j) {
       if (at.d == s.out[0]) at.d = 0, ++at.n;
     }
   } else {
-    int64_t step = s.stride[2] * p.cg, start = 0;
+    int64_t step = s.stride[2] * p.cp, start = 0;
     for (int64_t h = 0; h < j.block.rows; ++h, start += s.stride[1] * width)
       for (int64_t w = 0, at = start; w < j.block.columns; ++w, at += step) *out++ = at;
   }
@@ -129,13 +133,18 @@ void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n
   int64_t skip = first - j.block.first, m0 = g * p.mg + n0;
   Block t;
   t.m = count, t.n = n;
-  if (p.uniform)
+  if (p.bf16 && p.in_place)
+    t.lda = bf16_row(p.cp);
+  else if (p.bf16)
+    t.row_offset = j.rows + skip, t.segment_offset = j.segments;
+  else if (p.uniform)
     t.a = a + skip * p.x.s[2], t.lda = p.x.s[2];
   else
     t.a = a, t.row_offset = j.rows + skip, t.segment_offset = j.segments;
   t.segments = p.segments, t.segment_k = p.segment_k;
   t.b_stride = p.k * kPanel;
-  t.b = j.call.in[1].as<float>() + (g * p.panels + n0 / kPanel) * t.b_stride;
+  const int64_t b_offset = (g * p.panels + n0 / kPanel) * t.b_stride;
+  if (!p.bf16) t.b = j.call.in[1].as<float>() + b_offset;
   float* y = j.call.out[0].as<float>();
   Pixel at = pixel_at(s, first);
   t.c = p.scatter ? j.tile : y + pixel_offset(p.y, at) + m0 * p.y.c;
@@ -155,7 +164,8 @@ void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n
   }
   FinishContext f{&j, first, m0};
   if (p.tail.program) e.finish = finish, e.context = &f;
-  multiply(t);
+  if (p.bf16) multiply(Bf16Block{t, reinterpret_cast<const uint16_t*>(a), j.call.in[1].as<uint16_t>() + b_offset});
+  else multiply(t);
   if (p.scatter) copy_tile<false>(s, y, p.y, first, count, m0, n, j.tile, n);
 }
 
@@ -166,13 +176,23 @@ void multiply_block(const Job& j, int64_t g, int64_t n0, int64_t n) {
   if (p.in_place) {
     a = j.call.in[0].as<float>() + g * p.cg * p.s.xc;
     if (p.uniform) a += pixel_offset(p.x, pixel_at(p.s, j.block.first));
+  } else if (p.bf16) {
+    fill_bf16_buffer(p, j.call.in[0], j.block, g, j.row, reinterpret_cast<uint16_t*>(j.buffer));
   } else {
     fill_buffer(j, g);
   }
   int64_t end = j.block.first + j.block.count;
   for (int64_t first = j.block.first; first < end;) {
     int64_t count = std::min(end - first, p.even - first % p.even);
-    multiply_run(j, a, g, n0, n, first, count);
+    const float* rows = a;
+    if (p.bf16 && p.in_place) {
+      count = std::min(count, kBlockRows);
+      const int64_t skip = first - j.block.first;
+      round_pixels(p, p.uniform ? a + skip * p.x.s[2] : a, p.uniform ? nullptr : j.rows + skip, p.x.s[2], count,
+                   reinterpret_cast<uint16_t*>(j.buffer));
+      rows = j.buffer;
+    }
+    multiply_run(j, rows, g, n0, n, first, count);
     first += count;
   }
 }
@@ -207,11 +227,12 @@ Status run(const Call& call, int64_t chunk) {
   const ConvPlan& p = state.plan;
   std::byte* at = call.scratch;
   auto take = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
+  auto* row = reinterpret_cast<float*>(take(p.row_bytes));
   auto* buffer = reinterpret_cast<float*>(take(p.buffer_bytes));
   auto* rows = reinterpret_cast<int64_t*>(take(p.rows_bytes));
   auto* segments = reinterpret_cast<int64_t*>(take(p.segments_bytes));
   auto* tile = reinterpret_cast<float*>(take(p.tile_bytes));
-  Job j{call, p, p.block(chunk / p.pieces), buffer, rows, segments, tile, at};
+  Job j{call, p, p.block(chunk / p.pieces), row, buffer, rows, segments, tile, at};
   if (!p.uniform) fill_offsets(j);
   int64_t part = chunk % p.pieces;
   if (p.s.groups > 1) {

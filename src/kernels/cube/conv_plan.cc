@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "kernels/cube/bf16.h"
 #include "kernels/cube/pack.h"
 
 namespace ge::kernels::cube {
@@ -34,7 +35,9 @@ RowStrides input_step(const ConvShape& s) {
 
 void choose_access(const Call& call, ConvPlan& p) {
   const ConvShape& s = p.s;
-  p.cg = s.c / s.groups, p.mg = s.m / s.groups, p.k = s.taps() * p.cg, p.panels = panels(p.mg);
+  p.bf16 = call.in[1].dtype == DType::bf16;
+  p.cg = s.c / s.groups, p.mg = s.m / s.groups, p.cp = p.bf16 ? even(p.cg) : p.cg;
+  p.k = s.taps() * p.cp, p.panels = panels(p.mg);
   p.y = pixel_strides(s, row_strides(call.out[0]));
   p.scatter = !(s.yc == 1 || s.m == 1);
   p.has_residual = present(call, 3);
@@ -45,12 +48,13 @@ void choose_access(const Call& call, ConvPlan& p) {
   p.even = p.scatter ? s.out_pixels() : even_run(s, p.y);
   if (p.has_residual && !p.gather_residual) p.even = std::min(p.even, even_run(s, p.residual));
   p.in_place = windows_inside(s) && (s.xc == 1 || p.cg == 1);
+  if (p.bf16 && s.taps() > 1) p.in_place = false;  // each pixel is rounded once, in the buffer
   p.x = p.in_place ? input_step(s) : RowStrides{};
   // One tap: even spacing over the whole output makes it a plain matrix product.
   p.uniform = p.in_place && s.taps() == 1 && even_run(s, p.x) == s.out_pixels();
   p.run_over_kw = s.dilation[2] == 1 && (!p.in_place || s.xs[2] == p.cg || s.k[2] == 1);
   p.segments = s.k[0] * s.k[1] * (p.run_over_kw ? 1 : s.k[2]);
-  p.segment_k = p.cg * (p.run_over_kw ? s.k[2] : 1);
+  p.segment_k = p.cp * (p.run_over_kw ? s.k[2] : 1);
 }
 
 // A rough time, in cycles, of a cut into `blocks` blocks of `pixels` pixels and `pieces` pieces:
@@ -175,7 +179,13 @@ Status size_scratch(ConvPlan& p) {
       !product_within({p.max_pixels, columns, 4}, kLimit) ||
       !product_within({p.segments, 8}, kLimit))
     return error(code::kTooLarge, format("{}: the window needs too much scratch memory", kName));
-  if (!p.in_place) p.buffer_bytes = round64(s.k[0] * p.buffer_height * p.buffer_width * p.cg * 4);
+  if (p.bf16) {
+    p.row_bytes = p.in_place ? 0 : round64(p.buffer_width * p.cg * 6);
+    p.buffer_bytes = p.in_place ? round64(std::min(p.max_pixels, kBlockRows) * bf16_row(p.cp) * 2)
+                                : round64(s.k[0] * p.buffer_height * p.buffer_width * p.cp * 2);
+  } else if (!p.in_place) {
+    p.buffer_bytes = round64(s.k[0] * p.buffer_height * p.buffer_width * p.cg * 4);
+  }
   if (!p.uniform) {
     p.rows_bytes = round64(p.max_pixels * 8);
     p.segments_bytes = round64(p.segments * 8);
@@ -209,8 +219,11 @@ Result<ConvPlan> plan_conv(const Call& call, const ConvShape& s) {
   ConvPlan p;
   p.s = s;
   if (call.in.size() < 2) return error(code::kBadOp, format("{}: needs packed weights", kName));
-  GE_RETURN_IF_ERROR(check_packed(
-      call.in[1], {s.groups, panels(s.m / s.groups) * 16, s.taps(), s.c / s.groups}, kName));
+  const bool bf16 = call.in[1].dtype == DType::bf16;
+  const int64_t cg = s.c / s.groups;
+  GE_RETURN_IF_ERROR(check_packed(call.in[1],
+                                  {s.groups, panels(s.m / s.groups) * 16, s.taps(), bf16 ? even(cg) : cg},
+                                  kName, bf16 ? DType::bf16 : DType::f32));
   GE_TRY(p.tail, conv_tail(call, s, kName));
   if (s.empty()) return p;
   choose_access(call, p);

@@ -23,6 +23,8 @@ struct ConvPlan {
   RowStrides x, y, residual;
   int64_t cg = 0, mg = 0, k = 0,
           panels = 0;  // of one group: channels in and out, rows of B, its panels
+  bool bf16 = false;      // the weights are pair panels: A is rounded to bf16 in the buffer
+  int64_t cp = 0;         // channels of a pixel as A has them: cg, in bf16 rounded up to even
   bool has_residual = false;
   bool in_place = false;  // windows are read where x lies: no padding, contiguous channels
   bool uniform = false;   // in place with 1x1 windows whose pixels are evenly spaced: no offsets
@@ -40,8 +42,9 @@ struct ConvPlan {
   int64_t pieces = 1;                         // of the columns (groups == 1) or of the groups
   int64_t column_unit = 1;                    // panels that stay together
 
-  // Scratch: buffer, row offsets, segment offsets, tile for scattered results, program.
+  // Scratch: row, buffer, row offsets, segment offsets, tile for scattered results, program.
   int64_t buffer_height = 0, buffer_width = 0;  // input rows and columns of the largest block
+  int64_t row_bytes = 0;                        // one row of the input in f32, and in bf16 behind it
   int64_t buffer_bytes = 0, rows_bytes = 0, segments_bytes = 0, tile_bytes = 0, program_bytes = 0;
   int64_t max_pixels = 0;  // of a block
 
@@ -50,7 +53,7 @@ struct ConvPlan {
   }
   int64_t chunks() const { return s.empty() ? 0 : blocks() * pieces; }
   int64_t scratch() const {
-    return buffer_bytes + rows_bytes + segments_bytes + tile_bytes + program_bytes;
+    return row_bytes + buffer_bytes + rows_bytes + segments_bytes + tile_bytes + program_bytes;
   }
   // Input rows, or columns, that n output rows, or columns, need; axis 1 or 2.
   int64_t extent(int axis, int64_t n) const {

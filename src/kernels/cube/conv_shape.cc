@@ -170,10 +170,9 @@ bool has_elements(const View& w, std::initializer_list<int64_t> sizes) {
   return have == want;
 }
 
-Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel) {
-  if (w.dtype != DType::f32 || w.rank < 1 || w.rank > kMaxRank || !w.dims || !w.strides ||
-      !w.dense())
-    return bad(kernel, "the packed weights must be dense f32");
+Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel, DType type) {
+  if (w.dtype != type || w.rank < 1 || w.rank > kMaxRank || !w.dims || !w.strides || !w.dense())
+    return bad(kernel, format("the packed weights must be dense {}", name(type)));
   if (!has_elements(w, sizes)) return bad(kernel, "the packed weights do not have the right size");
   return ok();
 }

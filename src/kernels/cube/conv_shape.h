@@ -57,8 +57,9 @@ double conv_operations(const Call& call);
 
 // bias is absent or dense [m]; residual is absent or has y's dims; both f32.
 Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel);
-// Packed weights are dense f32 (any axes) of exactly the product of `sizes` elements.
-Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel);
+// Packed weights are dense, f32 or as said (any axes), of exactly the product of `sizes` elements.
+Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel,
+                    DType type = DType::f32);
 // True if w has exactly the product of `sizes` elements.
 bool has_elements(const View& w, std::initializer_list<int64_t> sizes);
 bool present(const Call& call, size_t input);

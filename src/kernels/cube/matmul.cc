@@ -3,7 +3,8 @@
 //   in[0]  A f32 [batch..., M, K], any strides (inner stride 1 is read in place)
 //   in[1]  B f32 [batch..., ceil(N / 16), K, 16], packed panels (pack.h): each panel dense, other strides any;
 //          or, if `plain`, B itself, f32 [batch..., K, N], any strides: read in place by up to kFewRows rows, else
-//          packed by each chunk for itself, which pays for up to some hundred rows
+//          packed by each chunk for itself, which pays for up to some hundred rows; or bf16
+//          [batch..., ceil(N / 16), ceil(K / 2), 32], pair panels (bf16.h): A is rounded to bf16 as well
 //   in[2]  bias f32 [N], dense, or absent
 //   in[3]  residual f32, broadcastable to out, any strides, or absent; may be out's own memory
 //   in[4+] further operands of the vector program, broadcastable to out, inner stride 1 or 0
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cube/bf16.h"
 #include "kernels/cube/check.h"
 #include "kernels/cube/microkernel.h"
 #include "kernels/cube/pack.h"
@@ -33,6 +35,7 @@ constexpr int64_t kRepackRows = 256;     // fewer rows than this never pack a pa
 constexpr int64_t kFewRowsByColumns = 12;  // where the columns of B are contiguous, packing pays beyond this
 constexpr int64_t kRunPanels = 32;        // of B's contiguous rows that a chunk reads in place
 constexpr int64_t kStripBytes = 1 << 18;  // of B that a chunk packs at a time
+constexpr int64_t kRoundedRows = 32, kRoundedPanels = 8;  // the least of A's rows, of B's panels, in a chunk that rounds A
 
 // Everything about a task of these sizes that does not depend on addresses.
 struct Plan {
@@ -45,7 +48,8 @@ struct Plan {
   BForm b_form = BForm::panels; // it is read in place, or if this still says panels
   int64_t strip = 0;            // a chunk packs so many columns at a time
   int64_t slice = kSlice;       // columns at a time when sums go through scratch
-  bool copy_a = false;          // A's inner stride is not 1
+  bool bf16 = false;            // B is pair panels
+  bool copy_a = false;          // A's inner stride is not 1, or A has to be rounded
   bool through_scratch = false; // the sums are not what out[0] holds, or not contiguous
   bool slow_residual = false;   // the residual's inner stride is not 1
   Act act = Act::none;
@@ -92,6 +96,14 @@ void cut(Plan& plan, double program_cycles) {
     if (plan.column_splits > 2) plan.column_splits = plan.column_splits / 2 * 2;
     return;
   }
+  if (plan.bf16 && m >= 8) {
+    // Each chunk rounds its rows of A for itself: wide pieces of few rows.
+    plan.row_splits = std::min(each, std::max<int64_t>(1, m / kRoundedRows));
+    if (plan.row_splits > 2) plan.row_splits = plan.row_splits / 2 * 2;
+    plan.column_unit = 4;
+    plan.column_splits = std::max<int64_t>(1, std::min(ceil_div(each, plan.row_splits), columns / kRoundedPanels));
+    return;
+  }
   int64_t splits = std::min(each, std::max<int64_t>(1, m / kBlockRows));
   plan.row_splits = splits > 1 ? splits / 2 * 2 : 1;
   const int64_t left = ceil_div(each, plan.row_splits), fours = ceil_div(columns, 4);
@@ -120,9 +132,10 @@ Status read_parameters(const Call& call, Plan& plan) {
 }
 
 Status check_panels(const View& b, const Plan& plan) {
-  if (b.dim(-1) != 16 || b.dim(-2) != plan.k || b.dim(-3) != panels(plan.n))
-    return bad(format("B is [{}, {}, {}], not [{}, {}, 16]", b.dim(-3), b.dim(-2), b.dim(-1), panels(plan.n), plan.k));
-  if (b.stride(-1) != 1 || (b.stride(-2) != 16 && plan.k > 1)) return bad("the panels of B are not dense");
+  const int64_t width = plan.bf16 ? 32 : 16, rows = plan.bf16 ? pair_rows(plan.k, plan.k) : plan.k;
+  if (b.dim(-1) != width || b.dim(-2) != rows || b.dim(-3) != panels(plan.n))
+    return bad(format("B is [{}, {}, {}], not [{}, {}, {}]", b.dim(-3), b.dim(-2), b.dim(-1), panels(plan.n), rows, width));
+  if (b.stride(-1) != 1 || (b.stride(-2) != width && rows > 1)) return bad("the panels of B are not dense");
   return ok();
 }
 
@@ -130,7 +143,8 @@ Status check_panels(const View& b, const Plan& plan) {
 Status check_operands(const Call& call, Plan& plan) {
   const View &a = call.in[0], &b = call.in[1], &c = call.out[0];
   GE_RETURN_IF_ERROR(check_view(a, DType::f32, 2, kMaxRank, "A of cube.matmul"));
-  GE_RETURN_IF_ERROR(check_view(b, DType::f32, plan.plain_b ? 2 : 3, kMaxRank, "B of cube.matmul"));
+  plan.bf16 = b.dtype == DType::bf16 && !plan.plain_b;
+  GE_RETURN_IF_ERROR(check_view(b, plan.bf16 ? DType::bf16 : DType::f32, plan.plain_b ? 2 : 3, kMaxRank, "B of cube.matmul"));
   for (const View& o : call.out) {
     GE_RETURN_IF_ERROR(check_view(o, o.dtype, 2, kMaxRank, "output of cube.matmul"));
     if (!std::ranges::equal(o.shape(), c.shape())) return bad("outputs differ in shape");
@@ -141,7 +155,7 @@ Status check_operands(const Call& call, Plan& plan) {
   if (!plan.plain_b) GE_RETURN_IF_ERROR(check_panels(b, plan));
   if (plan.plain_b && (b.dim(-2) != plan.k || b.dim(-1) != plan.n))
     return bad(format("B is [{}, {}], not [{}, {}]", b.dim(-2), b.dim(-1), plan.k, plan.n));
-  plan.copy_a = !unit_inner(a);
+  plan.copy_a = plan.bf16 || !unit_inner(a);
   if (has_input(call, 2)) {
     const View& bias = call.in[2];
     GE_RETURN_IF_ERROR(check_view(bias, DType::f32, 1, 1, "bias of cube.matmul"));
@@ -213,7 +227,8 @@ void lay_out_scratch(Plan& plan) {
     at += round64(bytes);
     return from;
   };
-  if (plan.copy_a) place(rows * plan.k * 4);
+  if (plan.bf16) place(rows * bf16_row(plan.k) * 2 + plan.k * 4);
+  else if (plan.copy_a) place(rows * plan.k * 4);
   plan.scratch_b = place(plan.packs() ? plan.strip * plan.k * 4 : 0);
   plan.scratch_sums = place(plan.through_scratch ? rows * std::min(plan.slice, panels(plan.n) * 16) * 4 : 0);
   plan.scratch_program = at;
@@ -342,32 +357,35 @@ void prefetch_outputs(const Call& call, const Plan& plan, int64_t outer, int64_t
 
 // Where B's columns from some multiple of 16 on are.
 struct Columns {
-  const float* at = nullptr;
+  const std::byte* at = nullptr;
   int64_t stride = 0;  // Block::b_stride
-  int64_t step = 0;    // floats from a column to the 16th after it
+  int64_t step = 0;    // bytes from a column to the 16th after it
 };
+
+const std::byte* as_bytes(const float* p) { return reinterpret_cast<const std::byte*>(p); }
 
 // Columns [j0, j1) of B, packed if they must be.
 Columns locate_b(const Call& call, const Plan& plan, int64_t outer, int64_t j0, int64_t j1) {
   const View& b = call.in[1];
-  const float* base = b.as<float>() + plan.space.offset(plan.b_operand, outer);
-  if (!plan.plain_b) return {base + j0 / 16 * b.stride(-3), b.stride(-3), b.stride(-3)};
+  const int64_t offset = plan.space.offset(plan.b_operand, outer), size = size_of(b.dtype);
+  if (!plan.plain_b) return {b.data + (offset + j0 / 16 * b.stride(-3)) * size, b.stride(-3), b.stride(-3) * size};
+  const float* base = b.as<float>() + offset;
   const int64_t ks = b.stride(-2), ns = b.stride(-1);
-  if (plan.b_form == BForm::rows) return {base + j0 * ns, ks, 16};
-  if (plan.b_form == BForm::columns) return {base + j0 * ns, ns, 16 * ns};
+  if (plan.b_form == BForm::rows) return {as_bytes(base + j0 * ns), ks, 16 * size};
+  if (plan.b_form == BForm::columns) return {as_bytes(base + j0 * ns), ns, 16 * ns * size};
   auto* out = reinterpret_cast<float*>(call.scratch + plan.scratch_b);
   pack_panels(base + j0 * ns, plan.k, j1 - j0, ks, ns, 0, panels(j1 - j0), out);
-  return {out, plan.k * 16, plan.k * 16};
+  return {as_bytes(out), plan.k * 16, plan.k * 16 * size};
 }
 
 // Rows [i0, i1) and columns [j0, j1), j0 a multiple of 16, of one index of the outer axes; A at a, B at b.
-void multiply_piece(const Call& call, const Plan& plan, int64_t outer, const float* a, int64_t lda, const float* b,
+void multiply_piece(const Call& call, const Plan& plan, int64_t outer, const float* a, int64_t lda, const std::byte* b,
                     int64_t b_stride, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   Piece piece{&call, &plan, outer, i0, j0};
   Block t;
   t.m = i1 - i0, t.n = j1 - j0;
   t.a = a, t.lda = lda, t.segment_k = plan.k;
-  t.b_form = plan.b_form, t.b = b, t.b_stride = b_stride;
+  t.b_form = plan.b_form, t.b = reinterpret_cast<const float*>(b), t.b_stride = b_stride;
   if (plan.through_scratch) {
     t.c = reinterpret_cast<float*>(call.scratch + plan.scratch_sums);
     t.ldc = panels(t.n) * 16;
@@ -386,7 +404,9 @@ void multiply_piece(const Call& call, const Plan& plan, int64_t outer, const flo
   if (!plan.slow_residual) e.act = plan.act;
   e.lo = e.alpha = plan.p, e.hi = plan.q;
   if (plan.slow_residual || plan.program || plan.through_scratch) e.finish = finish, e.context = &piece;
-  multiply(t);
+  if (!plan.bf16) return multiply(t);
+  t.segment_k = even(plan.k);
+  multiply(Bf16Block{t, reinterpret_cast<const uint16_t*>(a), reinterpret_cast<const uint16_t*>(b)});
 }
 
 // Dense rows from A of any strides; 16 columns at a time, so that a transposed A is read by whole cache lines.
@@ -395,6 +415,20 @@ void copy_rows(const float* a, int64_t rows, int64_t k, int64_t lda, int64_t ste
     const int64_t k1 = std::min(k, k0 + 16);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t i = k0; i < k1; ++i) out[r * k + i] = a[r * lda + i * step];
+  }
+}
+
+// Rows of A rounded to bf16, an odd K followed by a zero; behind them is room for one row of floats.
+void round_rows(const float* a, int64_t rows, int64_t k, int64_t lda, int64_t step, int64_t most, uint16_t* out) {
+  auto* row = reinterpret_cast<float*>(out + most * bf16_row(k));
+  for (int64_t r = 0; r < rows; ++r, out += bf16_row(k)) {
+    const float* from = a + r * lda;
+    if (step != 1) {
+      for (int64_t i = 0; i < k; ++i) row[i] = from[i * step];
+      from = row;
+    }
+    round_to_bf16(from, k, out);
+    if (k & 1) out[k] = 0;
   }
 }
 
@@ -409,7 +443,11 @@ void run_strip(const Call& call, const Plan& plan, int64_t outer, int64_t i0, in
     const int64_t end = std::min(i1, i + row_step);
     const float* from = a.as<float>() + plan.space.offset(0, outer) + i * lda;
     int64_t ld = lda;
-    if (plan.copy_a) {
+    if (plan.bf16) {
+      auto* to = reinterpret_cast<uint16_t*>(call.scratch);
+      round_rows(from, end - i, plan.k, lda, plan.k > 1 ? a.stride(-1) : 1, std::min(kBlockRows, plan.space.rows()), to);
+      from = reinterpret_cast<const float*>(to), ld = bf16_row(plan.k);
+    } else if (plan.copy_a) {
       copy_rows(from, end - i, plan.k, lda, a.stride(-1), reinterpret_cast<float*>(call.scratch));
       from = reinterpret_cast<const float*>(call.scratch), ld = plan.k;
     }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "kernels/cube/bf16.h"
 #include "kernels/cube/check.h"
 #include "kernels/kernel.h"
 
@@ -85,11 +86,13 @@ Result<Work> prepare(const Call& call) {
   if (!call.ints.empty() || !call.floats.empty() || !call.blob.empty()) return bad("takes no parameters");
   const View &b = call.in[0], &o = call.out[0];
   GE_RETURN_IF_ERROR(check_view(b, DType::f32, 2, kMaxRank - 1, "input of cube.pack_b"));
-  GE_RETURN_IF_ERROR(check_view(o, DType::f32, b.rank + 1, b.rank + 1, "output of cube.pack_b"));
+  const bool pairs = o.dtype == DType::bf16;
+  GE_RETURN_IF_ERROR(check_view(o, pairs ? DType::bf16 : DType::f32, b.rank + 1, b.rank + 1, "output of cube.pack_b"));
   for (int i = 0; i < b.rank - 2; ++i)
     if (o.dims[i] != b.dims[i]) return bad(format("batch dimension {} differs", i));
-  if (o.dim(-3) != panels(b.dim(-1)) || o.dim(-2) != b.dim(-2) || o.dim(-1) != 16)
-    return bad(format("output must end in [{}, {}, 16]", panels(b.dim(-1)), b.dim(-2)));
+  const int64_t width = pairs ? 32 : 16, rows = pairs ? pair_rows(b.dim(-2), b.dim(-2)) : b.dim(-2);
+  if (o.dim(-3) != panels(b.dim(-1)) || o.dim(-2) != rows || o.dim(-1) != width)
+    return bad(format("output must end in [{}, {}, {}]", panels(b.dim(-1)), rows, width));
   if (!o.dense()) return bad("the output must be dense");
   Work work;
   work.chunks = pack_chunks(pack_shape(call));
@@ -108,8 +111,12 @@ Status run(const Call& call, int64_t chunk) {
       rest /= b.dims[i];
     }
     const int64_t first = u % per_batch, end = std::min(per_batch, first + last - u);
-    pack_panels(b.as<float>() + offset, s.k, s.n, b.stride(-2), b.stride(-1), first, end,
-                call.out[0].as<float>() + u * s.k * 16);
+    const float* from = b.as<float>() + offset;
+    const View& o = call.out[0];
+    if (o.dtype == DType::bf16)
+      pack_pair_panels(from, s.k, s.n, b.stride(-2), b.stride(-1), first, end, o.as<uint16_t>() + u * even(s.k) * 16);
+    else
+      pack_panels(from, s.k, s.n, b.stride(-2), b.stride(-1), first, end, o.as<float>() + u * s.k * 16);
     u += end - first;
   }
   return ok();

@@ -3,7 +3,8 @@
 //
 // pack_b() serves the compiler (weights) and kernels that pack for themselves; the kernel "cube.pack_b"
 // packs computed operands at run time: in[0] f32 [batch..., K, N] with any strides, out[0] dense f32
-// [batch..., ceil(N / 16), K, 16]; no ints, floats or blob.
+// [batch..., ceil(N / 16), K, 16], or bf16 [batch..., ceil(N / 16), ceil(K / 2), 32], pair panels (bf16.h); no
+// ints, floats or blob.
 #pragma once
 
 #include <cstdint>

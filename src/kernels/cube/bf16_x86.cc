@@ -1,0 +1,74 @@
+// bf16 products on x86: pairs by AVX512_BF16, else widened to f32. Tiles as in f32.
+#include <cstring>
+
+#include "kernels/cube/bf16.h"
+#include "kernels/cube/simd.h"
+
+#if defined(__x86_64__)
+
+GE_TARGET_BEGIN(GE_AVX512 ",avx512bf16")
+namespace ge::kernels::cube::bf16::dot {
+#include "kernels/cube/microkernel-inl.h"
+#include "kernels/cube/bf16-inl.h"
+
+struct Pairs {
+  using V = V512;
+  using A = __m512bh;
+  using B = __m512bh;
+  GE_INLINE A set1(const uint16_t* p) {
+    int bits;
+    std::memcpy(&bits, p, 4);
+    return reinterpret_cast<A>(_mm512_set1_epi32(bits));
+  }
+  GE_INLINE B load(const uint16_t* p) { return reinterpret_cast<B>(_mm512_loadu_si512(p)); }
+  GE_INLINE V::F dot(V::F sum, A a, B b) { return _mm512_dpbf16_ps(sum, a, b); }
+};
+
+static constexpr Tiles kTiles[4] = {make_pair_tiles<Pairs, 1, 8>(), make_pair_tiles<Pairs, 2, 8>(),
+                                make_pair_tiles<Pairs, 3, 8>(), make_pair_tiles<Pairs, 4, 6>()};
+
+// A last panel alone would be bound by loads: 5 panels are 3 + 2, not 4 + 1.
+static const Tiles& choose(int64_t columns) {
+  const int64_t panels = (columns + kPanel - 1) / kPanel;
+  return kTiles[panels == 5 ? 2 : panels > 4 ? 3 : panels - 1];
+}
+
+void multiply(const Bf16Block& block) { run_block(block, choose); }
+
+void round(const float* from, int64_t n, uint16_t* to) {
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    _mm512_storeu_si512(to + i, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + i + 16), _mm512_loadu_ps(from + i))));
+  for (; i < n; i += 16) {
+    const __mmask16 mask = V512::mask(n - i < 16 ? n - i : 16);
+    _mm256_mask_storeu_epi16(to + i, mask, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, from + i))));
+  }
+}
+
+}  // namespace ge::kernels::cube::bf16::dot
+GE_TARGET_END
+
+GE_TARGET_BEGIN(GE_AVX512)
+namespace ge::kernels::cube::bf16::avx512 {
+#include "kernels/cube/microkernel-inl.h"
+#include "kernels/cube/bf16-inl.h"
+
+static constexpr Tiles kTiles = make_pair_tiles<Widened<V512>, 2, 8>();
+static const Tiles& choose(int64_t) { return kTiles; }
+void multiply(const Bf16Block& block) { run_block(block, choose); }
+
+}  // namespace ge::kernels::cube::bf16::avx512
+GE_TARGET_END
+
+GE_TARGET_BEGIN(GE_AVX2)
+namespace ge::kernels::cube::bf16::avx2 {
+#include "kernels/cube/microkernel-inl.h"
+#include "kernels/cube/bf16-inl.h"
+
+static constexpr Tiles kTiles = make_pair_tiles<Widened<V256>, 2, 4>();
+static const Tiles& choose(int64_t) { return kTiles; }
+void multiply(const Bf16Block& block) { run_block(block, choose); }
+
+}  // namespace ge::kernels::cube::bf16::avx2
+GE_TARGET_END
+#endif
