@@ -54,7 +54,6 @@ class Math : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override { set_isa(GetParam()); }
   void TearDown() override { set_isa(best_isa()); }
-  bool fma() const { return GetParam() != Isa::portable; }
 };
 
 Row sweep(uint32_t offset, uint32_t step) {
@@ -87,7 +86,7 @@ TEST_P(Math, ErrorsAgainstDouble) {
       double error = std::max(0.0, std::fabs(g - want) - b.absolute * 0x1p-24 * std::fabs(v)) / ulp(want);
       if (error > worst) worst = error, at = v;
     }
-    double bound = fma() ? b.with_fma : b.without;
+    double bound = fuses() ? b.with_fma : b.without;
     EXPECT_LE(worst, bound) << ge::kernels::vector::name(b.op) << " at " << at;
     RecordProperty(std::string(ge::kernels::vector::name(b.op)), ge::format("{:.3f}", worst));
     if (std::getenv("GE_TEST_PRINT")) std::printf("%-10s %.3f ulp at %g\n", std::string(ge::kernels::vector::name(b.op)).c_str(), worst, at);

@@ -65,6 +65,15 @@ inline int32_t to_int(float a) {
 inline float max_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b; }
 inline float min_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : a < b ? a : b; }
 
+// Whether a * b + c rounds once: everywhere but on the baseline of x86.
+inline bool fuses() {
+#if defined(__x86_64__)
+  return isa() != Isa::portable;
+#else
+  return true;
+#endif
+}
+
 // True, and the result, for operators that are exact or rounded once.
 inline bool exact(Op op, uint32_t a, uint32_t b, uint32_t c, uint32_t* out) {
   float x = as_f(a), y = as_f(b), z = as_f(c);
@@ -92,7 +101,7 @@ inline bool exact(Op op, uint32_t a, uint32_t b, uint32_t c, uint32_t* out) {
     case Op::max: return f(max_nan(x, y));
     case Op::fmod: return f(std::fmod(x, y));
     case Op::leaky: return f(x < 0 ? x * y : x);
-    case Op::fma: return f(isa() == Isa::portable && best_isa() != Isa::portable ? x * y + z : std::fma(x, y, z));
+    case Op::fma: return f(fuses() ? std::fma(x, y, z) : x * y + z);
     case Op::clip: {
       float low = x < y ? y : x;
       return f(low > z ? z : low);

@@ -47,6 +47,10 @@ GE_INLINE const float* accumulate_span(typename V::F (&acc)[KC][MR][NV], const f
     for (int j = 0; j < NV; ++j) bv[j] = V::load(b + (j / kSplit) * b_stride + (j % kSplit) * V::kLanes);
     GE_UNROLL
     for (int i = 0; i < MR; ++i) {
+#if defined(__aarch64__)
+      // No more than three rows ahead: with all loads first, gcc spills sums of a tile that fills the registers.
+      if (i > 0 && i % 3 == 0) asm volatile("" ::: "memory");
+#endif
       typename V::F av = V::set1(rows[i][k]);
       GE_UNROLL
       for (int j = 0; j < NV; ++j) acc[0][i][j] = V::fma(av, bv[j], acc[0][i][j]);

@@ -12,7 +12,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#elif defined(__ARM_NEON)
+#elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
@@ -122,11 +122,12 @@ GE_TARGET_END
 
 #endif  // __x86_64__
 
-// The baseline of the build through the compiler's vector extension: SSE2, NEON or whatever there is.
+// The baseline of the build through the compiler's vector extension, with NEON's own instructions where the
+// extension has no word for them.
 struct V128 {
   typedef float F __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
-#if defined(__ARM_NEON)
+#if defined(__aarch64__)
   static constexpr int kRegisters = 32;
 #else
   static constexpr int kRegisters = 16;
@@ -152,21 +153,27 @@ struct V128 {
   GE_INLINE F add(F a, F b) { return a + b; }
   GE_INLINE F sub(F a, F b) { return a - b; }
   GE_INLINE F mul(F a, F b) { return a * b; }
-  GE_INLINE F fma(F a, F b, F c) {
-#if defined(__ARM_NEON)
-    return static_cast<F>(
-        vfmaq_f32(static_cast<float32x4_t>(c), static_cast<float32x4_t>(a), static_cast<float32x4_t>(b)));
-#else
-    return a * b + c;
-#endif
-  }
   GE_INLINE F max(F a, F b) { return a > b ? a : b; }
   GE_INLINE F min(F a, F b) { return a < b ? a : b; }
   GE_INLINE F div(F a, F b) { return a / b; }
+#if defined(__aarch64__)
+  // With set1(memory) as a, gcc makes it a scalar load and a multiplication by element.
+  GE_INLINE F fma(F a, F b, F c) { return (F)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+  GE_INLINE F max_nan(F a, F b) { return (F)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
+  typedef uint8x16_t I;  // the bytes to take
+  GE_INLINE I group_index(int q, int j) {
+    typedef uint32_t U __attribute__((vector_size(16)));
+    const U lane = (U{0, 1, 2, 3} & -static_cast<uint32_t>(q)) + static_cast<uint32_t>(j);
+    return (I)(lane * 0x04040404u + 0x03020100u);
+  }
+  GE_INLINE F permute(F x, I index) { return (F)vqtbl1q_u8((uint8x16_t)x, index); }
+#else
+  GE_INLINE F fma(F a, F b, F c) { return a * b + c; }
+  GE_INLINE F max_nan(F a, F b) { return a != a ? a : a > b ? a : b; }
   typedef int32_t I __attribute__((vector_size(16)));
   GE_INLINE I group_index(int q, int j) { return (I{0, 1, 2, 3} & -q) + j; }
   GE_INLINE F permute(F x, I index) { return F{x[index[0]], x[index[1]], x[index[2]], x[index[3]]}; }
-  GE_INLINE F max_nan(F a, F b) { return a != a ? a : a > b ? a : b; }
+#endif
   GE_INLINE F if_negative(F x, F y) { return x < zero() ? y : x; }
   GE_INLINE F keep_n(F x, int64_t n, F fill) {
     for (int i = 0; i < kLanes; ++i)
@@ -174,8 +181,8 @@ struct V128 {
     return x;
   }
   GE_INLINE F shift_left_23(F x) {
-    typedef int I __attribute__((vector_size(16)));
-    return (F)((I)x << 23);
+    typedef int S __attribute__((vector_size(16)));
+    return (F)((S)x << 23);
   }
 };
 

@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace ge::kernels::move {
@@ -21,29 +23,55 @@ void transpose_plain(const std::byte* from, int64_t from_pitch, std::byte* to, i
 
 #if defined(__x86_64__)
 
-inline __m128i load128(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-inline void store128(std::byte* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
+using Reg128 = __m128i;
+inline Reg128 load128(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+inline void store128(std::byte* p, Reg128 v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
 
 template <int kBytes>
-inline __m128i unpack_low(__m128i a, __m128i b) {
+inline Reg128 unpack_low(Reg128 a, Reg128 b) {
   if constexpr (kBytes == 1) return _mm_unpacklo_epi8(a, b);
   else if constexpr (kBytes == 2) return _mm_unpacklo_epi16(a, b);
   else if constexpr (kBytes == 4) return _mm_unpacklo_epi32(a, b);
   else return _mm_unpacklo_epi64(a, b);
 }
 template <int kBytes>
-inline __m128i unpack_high(__m128i a, __m128i b) {
+inline Reg128 unpack_high(Reg128 a, Reg128 b) {
   if constexpr (kBytes == 1) return _mm_unpackhi_epi8(a, b);
   else if constexpr (kBytes == 2) return _mm_unpackhi_epi16(a, b);
   else if constexpr (kBytes == 4) return _mm_unpackhi_epi32(a, b);
   else return _mm_unpackhi_epi64(a, b);
 }
 
+#elif defined(__aarch64__)
+
+using Reg128 = uint8x16_t;
+inline Reg128 load128(const std::byte* p) { return vld1q_u8(reinterpret_cast<const uint8_t*>(p)); }
+inline void store128(std::byte* p, Reg128 v) { vst1q_u8(reinterpret_cast<uint8_t*>(p), v); }
+
+template <int kBytes>
+inline Reg128 unpack_low(Reg128 a, Reg128 b) {
+  if constexpr (kBytes == 1) return vzip1q_u8(a, b);
+  else if constexpr (kBytes == 2) return (Reg128)vzip1q_u16((uint16x8_t)a, (uint16x8_t)b);
+  else if constexpr (kBytes == 4) return (Reg128)vzip1q_u32((uint32x4_t)a, (uint32x4_t)b);
+  else return (Reg128)vzip1q_u64((uint64x2_t)a, (uint64x2_t)b);
+}
+template <int kBytes>
+inline Reg128 unpack_high(Reg128 a, Reg128 b) {
+  if constexpr (kBytes == 1) return vzip2q_u8(a, b);
+  else if constexpr (kBytes == 2) return (Reg128)vzip2q_u16((uint16x8_t)a, (uint16x8_t)b);
+  else if constexpr (kBytes == 4) return (Reg128)vzip2q_u32((uint32x4_t)a, (uint32x4_t)b);
+  else return (Reg128)vzip2q_u64((uint64x2_t)a, (uint64x2_t)b);
+}
+
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
 // N registers of N elements; log2(N) perfect shuffles transpose them.
 template <int kBytes>
-inline void transpose_sse(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch) {
+inline void transpose_registers(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch) {
   constexpr int kN = 16 / kBytes;
-  __m128i x[kN], y[kN];
+  Reg128 x[kN], y[kN];
 #pragma GCC unroll 16
   for (int i = 0; i < kN; ++i) x[i] = load128(from + i * from_pitch);
 #pragma GCC unroll 4
@@ -59,6 +87,24 @@ inline void transpose_sse(const std::byte* from, int64_t from_pitch, std::byte* 
 #pragma GCC unroll 16
   for (int i = 0; i < kN; ++i) store128(to + i * to_pitch, x[i]);
 }
+
+template <int kBytes, class T>
+void transpose_blocks(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t na,
+                      int64_t nb) {
+  constexpr int64_t kN = 16 / kBytes;
+  int64_t full_a = na / kN * kN, full_b = nb / kN * kN;
+  for (int64_t b = 0; b < full_b; b += kN)
+    for (int64_t a = 0; a < full_a; a += kN)
+      transpose_registers<kBytes>(from + a * kBytes + b * from_pitch, from_pitch, to + a * to_pitch + b * kBytes, to_pitch);
+  if (full_b < nb)
+    transpose_plain<T>(from + full_b * from_pitch, from_pitch, to + full_b * kBytes, to_pitch, na, nb - full_b);
+  if (full_a < na)
+    transpose_plain<T>(from + full_a * kBytes, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
+}
+
+#endif
+
+#if defined(__x86_64__)
 
 // 8x8 of 4 bytes; rows i and i+4 share a register, so that shuffles stay inside 128-bit lanes.
 __attribute__((target("avx2"))) inline void transpose_8x8(const std::byte* from, int64_t from_pitch,
@@ -118,20 +164,6 @@ __attribute__((target("avx2"))) void transpose_avx2(const std::byte* from, int64
     transpose_plain<T>(from + full_a * kBytes, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
 }
 
-template <int kBytes, class T>
-void transpose_blocks(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t na,
-                      int64_t nb) {
-  constexpr int64_t kN = 16 / kBytes;
-  int64_t full_a = na / kN * kN, full_b = nb / kN * kN;
-  for (int64_t b = 0; b < full_b; b += kN)
-    for (int64_t a = 0; a < full_a; a += kN)
-      transpose_sse<kBytes>(from + a * kBytes + b * from_pitch, from_pitch, to + a * to_pitch + b * kBytes, to_pitch);
-  if (full_b < nb)
-    transpose_plain<T>(from + full_b * from_pitch, from_pitch, to + full_b * kBytes, to_pitch, na, nb - full_b);
-  if (full_a < na)
-    transpose_plain<T>(from + full_a * kBytes, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
-}
-
 #endif
 
 }  // namespace
@@ -139,22 +171,16 @@ void transpose_blocks(const std::byte* from, int64_t from_pitch, std::byte* to, 
 void transpose_tile(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t na,
                     int64_t nb, int64_t bytes) {
 #if defined(__x86_64__)
-  switch (bytes) {
-    case 1: return transpose_blocks<1, uint8_t>(from, from_pitch, to, to_pitch, na, nb);
-    case 2: return transpose_blocks<2, uint16_t>(from, from_pitch, to, to_pitch, na, nb);
-    case 4:
-      if (isa() >= Isa::avx2) return transpose_avx2<uint32_t>(from, from_pitch, to, to_pitch, na, nb);
-      return transpose_blocks<4, uint32_t>(from, from_pitch, to, to_pitch, na, nb);
-    case 8:
-      if (isa() >= Isa::avx2) return transpose_avx2<uint64_t>(from, from_pitch, to, to_pitch, na, nb);
-      return transpose_blocks<8, uint64_t>(from, from_pitch, to, to_pitch, na, nb);
-    default: return transpose_plain<Bytes16>(from, from_pitch, to, to_pitch, na, nb);
-  }
-#else
-  with_element(bytes, [&](auto tag) {
-    transpose_plain<decltype(tag)>(from, from_pitch, to, to_pitch, na, nb);
-  });
+  if (bytes == 4 && isa() >= Isa::avx2) return transpose_avx2<uint32_t>(from, from_pitch, to, to_pitch, na, nb);
+  if (bytes == 8 && isa() >= Isa::avx2) return transpose_avx2<uint64_t>(from, from_pitch, to, to_pitch, na, nb);
 #endif
+  with_element(bytes, [&](auto tag) {
+    using T = decltype(tag);
+#if defined(__x86_64__) || defined(__aarch64__)
+    if constexpr (sizeof(T) <= 8) return transpose_blocks<sizeof(T), T>(from, from_pitch, to, to_pitch, na, nb);
+#endif
+    transpose_plain<T>(from, from_pitch, to, to_pitch, na, nb);
+  });
 }
 
 }  // namespace ge::kernels::move

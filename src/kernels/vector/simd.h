@@ -1,6 +1,6 @@
 // What the per-ISA SIMD headers share: target regions without -m flags, attributes, lane constants.
-// simd_avx512.h, simd_avx2.h and simd_portable.h each define the same small vocabulary (V, I, M and
-// functions over them) in a namespace of their own, and the functions of math-inl.h on top of it.
+// simd_avx512.h, simd_avx2.h, simd_neon.h and simd_portable.h each define the same small vocabulary (V, I, M
+// and functions over them) in a namespace of their own, and the functions of math-inl.h on top of it.
 // Use them from code that lies between GE_TARGET_*_BEGIN and GE_TARGET_END, or whose target attribute
 // is at least that string; all else they need must be included before such a region.
 #pragma once

@@ -1,5 +1,5 @@
 // The SIMD vocabulary on the compiler's generic vectors: 4 lanes of 32 bits, for the baseline of the
-// build (SSE2 on x86-64, NEON on AArch64). See simd.h.
+// build (SSE2 on x86-64) where that has no header of its own. See simd.h.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct M {
 };
 typedef I Tail;
 inline constexpr int kLanes = 4;
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
+#if defined(__FMA__)
 inline constexpr bool kHasFma = true;
 #else
 inline constexpr bool kHasFma = false;
