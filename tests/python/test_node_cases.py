@@ -25,7 +25,7 @@ EXCEPTIONS = {
 }
 
 # Outputs are random: only their types and sizes are compared.
-RANDOM = {"Bernoulli"}
+RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
 
 @functools.lru_cache(maxsize=None)
