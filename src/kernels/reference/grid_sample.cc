@@ -56,7 +56,8 @@ Taps taps_at(double g, int64_t size, const Call& c) {
   double x = align ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
   if (mode == kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {
-    if (padding == kBorder) x = std::clamp(x, 0.0, n - 1);
+    // Cubic: each tap is clamped, not the place, as the frameworks have it that models come from.
+    if (padding == kBorder && mode != kCubic) x = std::clamp(x, 0.0, n - 1);
     else if (padding == kReflection) x = reflect(x, low, high);
   }
   Taps t;
@@ -82,7 +83,7 @@ Taps taps_at(double g, int64_t size, const Call& c) {
 
 // Sum over the product of the axes' taps.
 double sample(const View& x, int64_t from, const Taps* taps, int axis, int axes) {
-  if (axis == axes) return load(x, from);
+  if (axis >= std::min(axes, kMaxAxes)) return load(x, from);
   double sum = 0;
   for (int i = 0; i < taps[axis].count; ++i) {
     double w = taps[axis].weight[i];
