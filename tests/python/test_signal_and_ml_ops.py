@@ -197,6 +197,14 @@ def test_small_ml_operators():
     same(label, [np.array([[2**60, 2**60 + 1], [-1, 0]])])
 
 
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("one_class", [0, 1])
+def test_svm_regressor(kernel, one_class):
+    m = model_of("SVMRegressor", {"x": (F32, ["n", 4])}, domain=ML, ml=1, kernel_type=kernel, kernel_params=[0.3, 0.5, 3.0], n_supports=5,
+                 support_vectors=normal(20).tolist(), coefficients=normal(5).tolist(), rho=[0.25], one_class=one_class)
+    same(m, [normal(9, 4)])
+
+
 def stumps(kind, ids, weights, **attrs):
     """Three trees of two levels over four features, with leaves of one weight each."""
     trees, modes = 3, ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT"]
@@ -230,7 +238,8 @@ def test_tree_regressor(aggregate):
 
 @pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC"])
 def test_tree_classifier(post):
-    lists = stumps("class", [0, 1, 2] * 3, normal(9).tolist(), classlabels_int64s=[4, 2, 8], post_transform=post)
+    # Each row reaches every class: ONNX Runtime does not choose one that no leaf speaks of, whatever the scores.
+    lists = stumps("class", [0, 0, 0, 1, 1, 1, 2, 2, 2], normal(9).tolist(), classlabels_int64s=[4, 2, 8], post_transform=post)
     same(model_of("TreeEnsembleClassifier", {"x": (F32, ["n", 4])}, outputs=2, domain=ML, **lists), [features()])
 
 
