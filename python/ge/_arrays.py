@@ -11,6 +11,8 @@ _ML_DTYPES = {"bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "fl
               "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu",
               "f4e2m1": "float4_e2m1fn", "u4": "uint4", "i4": "int4", "u2": "uint2", "i2": "int2"}
 
+_ML_NAMES = frozenset(_ML_DTYPES.values())
+
 
 def numpy_type(name):
     """NumPy's type for one of GE's names; types that NumPy lacks come from ml_dtypes."""
@@ -42,10 +44,19 @@ def to_native(value, port):
     if array.dtype != port.dtype:
         raise Error(f"Input '{port.name}' is {array.dtype}, the model takes {port.dtype}.", "E40001",
                     cause="types are not converted silently", fix=f"pass array.astype('{port.dtype}')")
-    if array.dtype.kind == "V":  # ml_dtypes' types travel as integers of their size
-        array = array.view(f"u{array.dtype.itemsize}")
+    if array.dtype.name in _ML_NAMES:
+        array = _as_integers(array)
     # np.ascontiguousarray would give a 0-d array one dimension.
     return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
+
+
+def _as_integers(array):
+    """ml_dtypes' types travel as integers of their size; the sign of a narrow one fills its byte."""
+    name = array.dtype.name
+    if name not in ("int4", "int2"):
+        return array.view(f"u{array.dtype.itemsize}")
+    shift = 8 - int(name[3:])
+    return np.asarray((array.view(np.int8) << shift) >> shift).view(np.uint8)
 
 
 def _typed(value, port):

@@ -76,16 +76,6 @@ Status upgrade_gemm(UpgradeContext& c) {
   return become_activation(c, act, params, make_node(c, "Gemm", std::move(in), std::move(attrs)));
 }
 
-// Output `index` of c's node, if it is wanted, is made by v's producer from now on.
-ValueId hand_over(UpgradeContext& c, size_t index, ValueId v) {
-  auto& out = c.node().outputs;
-  if (index >= out.size() || !out[index]) return v;
-  ValueId wanted = out[index];
-  NodeId producer = c.graph.value(v).producer;
-  c.graph.set_output(producer, 0, wanted);
-  return wanted;
-}
-
 // input + skip (+ bias), kept as output 3, then a normalization over the last axis.
 Status upgrade_skip(UpgradeContext& c) {
   bool rms = c.node().op == "com.microsoft.SkipSimplifiedLayerNormalization";

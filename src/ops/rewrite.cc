@@ -32,6 +32,25 @@ const Tensor* constant_of(const UpgradeContext& c, size_t i) {
   return v ? c.graph.value(v).constant.get() : nullptr;
 }
 
+ValueId hand_over(UpgradeContext& c, size_t index, ValueId v) {
+  auto& out = c.node().outputs;
+  if (index >= out.size() || !out[index]) return v;
+  ValueId wanted = out[index];
+  c.graph.set_output(c.graph.value(v).producer, 0, wanted);
+  return wanted;
+}
+
+OpDef rewritten(std::string name, int min_inputs, int max_inputs, Status (*upgrade)(UpgradeContext&)) {
+  OpDef d;
+  d.name = std::move(name);
+  d.min_inputs = min_inputs, d.max_inputs = max_inputs;
+  d.doc = "rewritten on import";
+  // A node that is still there after import is our bug; inference says so.
+  d.infer = [](InferContext& c) -> Status { return c.fail("it should have been rewritten on import"); };
+  d.upgrade = upgrade;
+  return d;
+}
+
 Error upgrade_error(const UpgradeContext& c, std::string why) {
   return node_error(code::kUnsupportedOp, c.node().name, format("{}: {}", c.node().op, why));
 }

@@ -12,6 +12,10 @@ void become(UpgradeContext& c, std::string op, std::vector<ValueId> inputs, ir::
 ValueId input_of(const UpgradeContext& c, size_t i);  // none when absent
 // The constant behind input i, or null.
 const Tensor* constant_of(const UpgradeContext& c, size_t i);
+// Output `index` of c's node, if it is wanted, is made by v's producer from now on; gives v under its new name.
+ValueId hand_over(UpgradeContext& c, size_t index, ValueId v);
+// An operator that upgrade always writes as others.
+OpDef rewritten(std::string name, int min_inputs, int max_inputs, Status (*upgrade)(UpgradeContext&));
 Error upgrade_error(const UpgradeContext& c, std::string why);
 
 }  // namespace ge::ops

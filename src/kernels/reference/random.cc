@@ -1,0 +1,120 @@
+// Random numbers by a counter: element i of a stream is a hash of (seed, stream, i), so that any part of a tensor can
+// be made on its own and the same seed gives the same numbers on every machine and for any number of threads.
+// floats [seed, a, b], ints [kind, stream].
+// ref.Random: out any shape; kind 0 uniform in [a, b), 1 normal with mean a and deviation b. No inputs.
+// ref.Bernoulli: in probabilities, out of the same shape: 1 with that probability.
+// ref.Multinomial: in [N, classes] unnormalized log probabilities, out [N, samples] of i32 or i64.
+#include <bit>
+#include <numbers>
+
+#include "kernels/reference/place.h"
+
+namespace ge::kernels::reference {
+namespace {
+
+constexpr std::string_view kRandom = "ref.Random", kBernoulli = "ref.Bernoulli", kMultinomial = "ref.Multinomial";
+
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+struct Stream {
+  uint64_t key;
+  explicit Stream(const Call& c)
+      : key(mix(mix(std::bit_cast<uint64_t>(c.floats[0])) ^ static_cast<uint64_t>(c.ints[1]))) {}
+  // In [0, 1), of 53 bits.
+  double uniform(uint64_t i) const { return static_cast<double>(mix(key ^ mix(i)) >> 11) * 0x1p-53; }
+  // The logarithm needs (0, 1].
+  double normal(uint64_t i) const {
+    return std::sqrt(-2 * std::log(1 - uniform(2 * i))) * std::cos(2 * std::numbers::pi * uniform(2 * i + 1));
+  }
+};
+
+Result<Work> elements(const View& y) {
+  Work w;
+  w.chunks = cut(y.count(), 50);
+  return w;
+}
+
+Result<Work> prepare_random(const Call& c) {
+  GE_RETURN_IF_ERROR(check_call(c, kRandom, 0, 1, 2, 3));
+  if (!plain_float(c.out[0].dtype) || c.ints[0] < 0 || c.ints[0] > 1) return bad(kRandom, "wrong output or kind");
+  return elements(c.out[0]);
+}
+// A number below b even where rounding to the type would give b.
+double below(double v, double b, DType t) {
+  double ulps = t == DType::f64 ? 0 : t == DType::f32 ? 0x1p-24 : t == DType::f16 ? 0x1p-11 : 0x1p-8;
+  return std::min(v, b - std::fabs(b) * ulps);
+}
+Status run_random(const Call& c, int64_t chunk) {
+  const View& y = c.out[0];
+  Stream stream(c);
+  double a = c.floats[1], b = c.floats[2];
+  Span s = slice(y.count(), chunk, cut(y.count(), 50));
+  for (int64_t i = s.begin; i < s.end; ++i) {
+    auto at = static_cast<uint64_t>(i);
+    double v = c.ints[0] ? a + b * stream.normal(at) : a < b ? below(a + (b - a) * stream.uniform(at), b, y.dtype) : a;
+    store(y, place_linear(y, 0, y.rank, i), v);
+  }
+  return ok();
+}
+
+Result<Work> prepare_bernoulli(const Call& c) {
+  GE_RETURN_IF_ERROR(check_call(c, kBernoulli, 1, 1, 2, 1));
+  if (!plain_float(c.in[0].dtype) || !plain_numeric(c.out[0].dtype) || !same_dims(c.in[0], c.out[0])) return bad(kBernoulli, "wrong types or sizes");
+  return elements(c.out[0]);
+}
+Status run_bernoulli(const Call& c, int64_t chunk) {
+  const View &x = c.in[0], &y = c.out[0];
+  Stream stream(c);
+  Span s = slice(y.count(), chunk, cut(y.count(), 50));
+  for (int64_t i = s.begin; i < s.end; ++i)
+    store(y, place_linear(y, 0, y.rank, i), stream.uniform(static_cast<uint64_t>(i)) < load(x, place_linear(x, 0, x.rank, i)));
+  return ok();
+}
+
+Result<Work> prepare_multinomial(const Call& c) {
+  GE_RETURN_IF_ERROR(check_call(c, kMultinomial, 1, 1, 2, 1));
+  const View &x = c.in[0], &y = c.out[0];
+  if (!plain_float(x.dtype) || (y.dtype != DType::i32 && y.dtype != DType::i64)) return bad(kMultinomial, "wrong types");
+  if (x.rank != 2 || y.rank != 2 || x.dims[0] != y.dims[0]) return bad(kMultinomial, "wrong shapes");
+  if (x.dims[1] == 0 && y.count()) return bad(kMultinomial, "there are no classes");
+  Work w;
+  w.chunks = y.count() ? std::min<int64_t>(y.dims[0], 128) : 0;
+  return w;
+}
+Status run_multinomial(const Call& c, int64_t chunk) {
+  const View &x = c.in[0], &y = c.out[0];
+  Stream stream(c);
+  int64_t classes = x.dims[1];
+  Span s = slice(y.dims[0], chunk, std::min<int64_t>(y.dims[0], 128));
+  for (int64_t n = s.begin; n < s.end; ++n) {
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t k = 0; k < classes; ++k) top = std::max(top, load(x, place(x, n, k)));
+    auto weight = [&](int64_t k) { return std::exp(load(x, place(x, n, k)) - top); };
+    for (int64_t k = 0; k < classes; ++k) sum += weight(k);
+    if (!(sum > 0)) return error(code::kRunFailed, format("Multinomial: row {} holds no probabilities", n));
+    for (int64_t i = 0; i < y.dims[1]; ++i) {
+      double left = stream.uniform(static_cast<uint64_t>(n * y.dims[1] + i)) * sum;
+      // Rounding may leave a rest after the last class that can be drawn.
+      int64_t drawn = 0;
+      for (int64_t k = 0; k < classes; ++k) {
+        double w = weight(k);
+        if (w > 0) drawn = k;
+        if ((left -= w) < 0) break;
+      }
+      store_int(y, place(y, n, i), drawn);
+    }
+  }
+  return ok();
+}
+
+const Register r1({.name = kRandom, .prepare = prepare_random, .run = run_random});
+const Register r2({.name = kBernoulli, .prepare = prepare_bernoulli, .run = run_bernoulli});
+const Register r3({.name = kMultinomial, .prepare = prepare_multinomial, .run = run_multinomial});
+
+}  // namespace
+}  // namespace ge::kernels::reference

@@ -1,0 +1,156 @@
+// ai.onnx.ml's look-ups and layouts of numbers: LabelEncoder, OneHotEncoder, ArrayFeatureExtractor, FeatureVectorizer,
+// Imputer. Forms with strings are refused.
+#include "base/text.h"
+#include "ops/rewrite.h"
+#include "ops/shape_util.h"
+
+namespace ge::ops {
+namespace {
+
+Tensor floats(const std::vector<double>& v) {
+  std::vector<float> f(v.begin(), v.end());
+  return Tensor::of<float>(DType::f32, {static_cast<int64_t>(f.size())}, std::span<const float>(f));
+}
+
+// ---- LabelEncoder
+
+// keys_* or values_*; nullopt for strings or none.
+std::optional<Tensor> table(const Node& n, const std::string& what) {
+  if (ir::has_attr(n, what + "_int64s")) return Tensor::vector_i64(attr_ints(n, what + "_int64s"));
+  if (ir::has_attr(n, what + "_floats")) return floats(ir::attr_floats(n, what + "_floats"));
+  if (auto* t = ir::attr_tensor(n, what + "_tensor"); t && t->rank() == 1 && t->dtype() != DType::string) return *t;
+  return std::nullopt;
+}
+Tensor default_of(const Node& n, DType t) {
+  if (auto* d = ir::attr_tensor(n, "default_tensor"); d && d->dtype() == t && d->count() == 1) return *d;
+  if (t == DType::i64) return Tensor::scalar_i64(attr_int(n, "default_int64", -1));
+  if (t == DType::f32) return Tensor::scalar_f32(static_cast<float>(ir::attr_float(n, "default_float", -0.0)));
+  return Tensor(t, {});
+}
+
+Status infer_label(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 1));
+  auto keys = table(c.node, "keys"), values = table(c.node, "values");
+  if (!keys || !values) return c.fail("only keys and values that are numbers are supported");
+  if (keys->count() != values->count()) return c.fail(format("{} keys for {} values", keys->count(), values->count()));
+  c.out[0] = c.type(0);
+  c.out[0].dtype = values->dtype();
+  return ok();
+}
+Status reference_label(LowerContext& c) {
+  auto keys = table(c.node, "keys"), values = table(c.node, "values");
+  DType t = values->dtype();
+  c.call("ref.LabelEncoder", {c.in(0), c.weight(std::move(*keys)), c.weight(std::move(*values)), c.weight(default_of(c.node, t))}, {c.out()});
+  return ok();
+}
+
+// ---- OneHotEncoder
+
+Status infer_hot(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 1));
+  if (!ir::has_attr(c.node, "cats_int64s")) return c.fail("only categories that are numbers are supported");
+  if (!c.ranked(0)) {
+    c.set_unranked(0, DType::f32);
+    return ok();
+  }
+  auto dims = c.dims(0);
+  dims.push_back(Dim(static_cast<int64_t>(attr_ints(c.node, "cats_int64s").size())));
+  if (dims.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", dims.size(), kMaxRank));
+  c.set(0, DType::f32, std::move(dims));
+  return ok();
+}
+Status reference_hot(LowerContext& c) {
+  c.call("ref.OneHotEncoder", {c.in(0), c.weight(Tensor::vector_i64(attr_ints(c.node, "cats_int64s")))}, {c.out()},
+         {attr_int(c.node, "zeros", 1) != 0});
+  return ok();
+}
+
+// ---- ArrayFeatureExtractor
+
+Status infer_extract(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, 2));
+  GE_RETURN_IF_ERROR(require_index(c, 1));
+  if (!c.ranked(0)) {
+    c.set_unranked(0, c.dtype(0));
+    return ok();
+  }
+  if (c.rank(0) < 1) return c.fail("a scalar has no features");
+  auto dims = c.dims(0);
+  if (dims.size() == 1) dims.insert(dims.begin(), Dim(1));
+  dims.back() = c.ranked(1) ? product(c.dims(1)) : c.fresh("features");
+  c.set(0, c.dtype(0), std::move(dims));
+  return ok();
+}
+Status reference_extract(LowerContext& c) {
+  c.call("ref.ArrayFeatureExtractor", {c.in(0), c.in(1)}, {c.out()});
+  return ok();
+}
+
+// ---- FeatureVectorizer
+
+Status infer_vector(InferContext& c) {
+  GE_RETURN_IF_ERROR(require_inputs(c, c.inputs()));
+  auto widths = attr_ints(c.node, "inputdimensions");
+  if (static_cast<int>(widths.size()) != c.inputs()) return c.fail(format("{} widths for {} inputs", widths.size(), c.inputs()));
+  Dim rows, sum;
+  for (int i = 0; i < c.inputs(); ++i) {
+    if (widths[static_cast<size_t>(i)] < 0) return c.fail("a width is negative");
+    sum = sum + Dim(widths[static_cast<size_t>(i)]);
+    if (!c.ranked(i)) continue;
+    if (c.rank(i) < 1 || c.rank(i) > 2) return c.fail(format("input {} has {} axes, not 1 or 2", i, c.rank(i)));
+    GE_TRY(rows, unify(c, c.dims(i)[0], i && c.ranked(0) ? rows : c.dims(i)[0], "the rows"));
+  }
+  if (!c.ranked(0)) rows = c.fresh("n");
+  c.set(0, DType::f32, {rows, sum});
+  return ok();
+}
+Status reference_vector(LowerContext& c) {
+  std::vector<Arg> in;
+  for (int i = 0; i < c.inputs(); ++i) in.push_back(c.in(i));
+  c.call("ref.FeatureVectorizer", std::move(in), {c.out()}, as_dims(attr_ints(c.node, "inputdimensions")));
+  return ok();
+}
+
+// ---- Imputer: the imputed value where x is the one to be replaced.
+
+Status upgrade_imputer(UpgradeContext& c) {
+  ValueId x = input_of(c, 0), missing, fill;
+  if (auto ints = attr_ints(c.node(), "imputed_value_int64s"); !ints.empty()) {
+    fill = c.constant_ints(ints);
+    missing = make_node(c, "Equal", {x, c.graph.add_constant(Tensor::scalar_i64(attr_int(c.node(), "replaced_value_int64", 0)))});
+  } else if (auto real = ir::attr_floats(c.node(), "imputed_value_floats"); !real.empty()) {
+    auto replaced = static_cast<float>(ir::attr_float(c.node(), "replaced_value_float", 0));
+    fill = make_node(c, "CastLike", {c.graph.add_constant(floats(real)), x});
+    missing = replaced != replaced ? make_node(c, "IsNaN", {x})
+                                   : make_node(c, "Equal", {x, make_node(c, "CastLike", {c.constant_float(replaced), x})});
+  } else {
+    return upgrade_error(c, "there is no imputed value");
+  }
+  become(c, "Where", {missing, fill, x});
+  return ok();
+}
+
+const Register registered[] = {
+    Register(OpDef{.name = "ai.onnx.ml.LabelEncoder", .min_inputs = 1, .max_inputs = 1, .since = 2,
+                   .attrs = {{"keys_int64s", "Keys."}, {"keys_floats", "Keys."}, {"keys_tensor", "Keys."}, {"values_int64s", "Their values."},
+                             {"values_floats", "Their values."}, {"values_tensor", "Their values."}, {"default_int64", "Without a key."},
+                             {"default_float", "Without a key."}, {"default_tensor", "Without a key."}},
+                   .doc = "The value of each key.", .infer = infer_label, .reference = reference_label}),
+    Register(OpDef{.name = "ai.onnx.ml.OneHotEncoder", .min_inputs = 1, .max_inputs = 1,
+                   .attrs = {{"cats_int64s", "Categories."}, {"zeros", "Unknown ones give zeros (1) or an error (0)."}},
+                   .doc = "One of the categories, along a new last axis.", .infer = infer_hot, .reference = reference_hot}),
+    Register(OpDef{.name = "ai.onnx.ml.ArrayFeatureExtractor", .min_inputs = 2, .max_inputs = 2,
+                   .doc = "Features of the last axis by index.", .infer = infer_extract, .reference = reference_extract}),
+    Register(OpDef{.name = "ai.onnx.ml.FeatureVectorizer", .min_inputs = 1, .max_inputs = -1,
+                   .attrs = {{"inputdimensions", "Features of each input."}},
+                   .doc = "Features side by side.", .infer = infer_vector, .reference = reference_vector}),
+};
+const Register imputer([] {
+  OpDef d = rewritten("ai.onnx.ml.Imputer", 1, 1, upgrade_imputer);
+  d.attrs = {{"imputed_value_floats", "Put in."}, {"imputed_value_int64s", "Put in."}, {"replaced_value_float", "Replaced."},
+             {"replaced_value_int64", "Replaced."}};
+  return d;
+}());
+
+}  // namespace
+}  // namespace ge::ops
