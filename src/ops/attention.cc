@@ -165,7 +165,7 @@ class Expansion {
     if (t != DType::f32) y = cast(y, t);
     if (s_.flat) {
       y = make("Transpose", {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-      y = make("Reshape", {y, shape({s_.batch, s_.queries, s_.heads * s_.width})}, {{"allowzero", int64_t{1}}});
+      y = reshape(y, {s_.batch, s_.queries}, {s_.heads * s_.width});
     }
     c_.graph.replace_uses(n.outputs[0], y);
   }
@@ -185,7 +185,14 @@ class Expansion {
     }
     return known.size() == dims.size() ? c_.constant_ints(known) : make("ge.Sizes", {}, {{"sizes", texts}});
   }
-  ValueId shape(const std::vector<Dim>& dims) { return sizes(dims); }
+  // To [kept..., last...], where v has the kept sizes first.
+  ValueId reshape(ValueId v, std::vector<Dim> kept, const std::vector<Dim>& last) {
+    bool numbers = true;   // and no zeros: a zero in the target stands for the size at its place
+    for (auto& d : last) numbers &= d.known() && d.value() > 0;
+    if (numbers) kept.assign(kept.size(), Dim(0));
+    kept.insert(kept.end(), last.begin(), last.end());
+    return make("Reshape", {v, sizes(kept)}, numbers ? ir::Attrs{} : ir::Attrs{{"allowzero", int64_t{1}}});
+  }
   ValueId number(const Dim& d) {
     if (d.known()) return c_.graph.add_constant(Tensor::scalar_i64(d.value()), "number");
     return make("Squeeze", {sizes({d})});
@@ -199,7 +206,7 @@ class Expansion {
   ValueId by_heads(ValueId v, const Dim& heads, const Dim& depth) {
     if (!s_.flat) return v;
     Type t = type(v);
-    v = make("Reshape", {v, shape({t.dims[0], t.dims[1], heads, depth})}, {{"allowzero", int64_t{1}}});
+    v = reshape(v, {t.dims[0], t.dims[1]}, {heads, depth});
     return make("Transpose", {v}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   }
 
