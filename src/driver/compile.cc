@@ -20,6 +20,7 @@
 #include "ir/print.h"
 #include "lower/lanes.h"
 #include "lower/lower.h"
+#include "passes/expand.h"
 #include "passes/fusion.h"
 #include "passes/pass.h"
 #include "runtime/binding.h"
@@ -117,8 +118,8 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   p.verify = o.verify_ir;
   if (!o.fusion) p.disabled.insert("vector_regions");
   if (o.reference) {
-    // Inference alone: the graph as the model has it.
-    GE_RETURN_IF_ERROR(passes::infer(c.graph));
+    // The graph as the model has it.
+    GE_RETURN_IF_ERROR(passes::spell_out(c.graph));
     return c;
   }
   passes::PassContext context{p, c.trace, {}};

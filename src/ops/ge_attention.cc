@@ -50,12 +50,13 @@ Status lower(LowerContext& c) {
     c.call("cube.pack_b", {c.in_as(1, kt)}, {k_arg});
     c.call("cube.pack_b", {c.in_as(2, v)}, {v_arg});
   }
+  GE_TRY(Dim offset, Dim::parse(ir::attr_string(c.node, "offset", "0")));
   Arg mask;
   if (c.has(3)) mask = c.in_as(3, rank4(c.view(3), rank));
-  std::vector<Dim> ints{ir::attr_int(c.node, "causal", 0), 0, ir::attr_int(c.node, "rows", 0)};
+  std::vector<Dim> ints{ir::attr_int(c.node, "causal", 0), offset, ir::attr_int(c.node, "rows", 0)};
   if (computes_bf16(c.node)) ints.insert(ints.end(), {Dim(1), keys});
   c.call("cube.attention", {c.in_as(0, q), k_arg, v_arg, mask}, {c.out_as(0, rank4(c.out_view(), rank))}, std::move(ints),
-         {ir::attr_float(c.node, "scale", 1), 0, ir::attr_float(c.node, "masked", -std::numeric_limits<double>::infinity())});
+         {ir::attr_float(c.node, "scale", 1), ir::attr_float(c.node, "softcap", 0), ir::attr_float(c.node, "masked", -std::numeric_limits<double>::infinity())});
   return ok();
 }
 
@@ -72,7 +73,9 @@ const Register r(OpDef{.name = "ge.Attention",
                        .min_inputs = 3,
                        .max_inputs = 4,
                        .attrs = {{"scale", "factor of the scores"},
-                                 {"causal", "1: query i sees keys j <= i; 2: j <= i + T - S"},
+                                 {"causal", "1: query i sees keys j <= i + offset; 2: j <= i + T - S"},
+                                 {"offset", "an expression; absent: 0"},
+                                 {"softcap", "c > 0: scores become c * tanh(score / c) before the mask"},
                                  {"masked", "what a score becomes where a bool mask is false; absent: -inf"},
                                  {"compute", "bf16: the operands of both products are rounded to it; absent: f32"},
                                  {"rows", "what a row gives whose scores are all -inf: 0 zeros; 1 NaN; 2 zeros, and so does one whose softmax is NaN"}},

@@ -185,6 +185,9 @@ struct OpDef {
 
   Status (*infer)(InferContext&) = nullptr;
   Status (*upgrade)(UpgradeContext&) = nullptr;          // null: all versions mean the same
+  // Writes the node as other nodes (types of the new ones need not be set), once types are known; false: not in
+  // this case. Used where plainer or faster operators say the same; `reference` stays the meaning.
+  Result<bool> (*expand)(UpgradeContext&) = nullptr;
   // The meaning: calls to reference kernels. Null only for ge. ops and for ops that never run (Shape).
   Status (*reference)(LowerContext&) = nullptr;
   // Fast kernels; null: vector program if `vector`, else the reference. Returns false through

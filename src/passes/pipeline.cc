@@ -11,6 +11,7 @@ namespace ge::passes {
 // smallest, then what remains becomes vector regions, and last the physical layout.
 std::vector<Pass> pipeline() {
   return {
+      {"expand", "operators that others say are written as these", expand},
       {"fold", "constants computed while compiling", fold},
       {"dce", "what nobody reads is dropped", dce},
       {"normal_form", "one way to write what means the same", normal_form},

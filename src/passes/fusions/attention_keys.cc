@@ -40,6 +40,11 @@ std::optional<Keys> find(const ir::Graph& g, NodeId id, Obstacle& obstacle) {
     obstacle.why = format("the keys' input is wider ({}) than the heads ({}): the products would grow", k->k(), k->n());
     return std::nullopt;
   }
+  if (ir::attr_float(n, "softcap", 0) != 0) {
+    obstacle.node = id;
+    obstacle.why = "the scores are capped: what is the same for all keys would count";
+    return std::nullopt;
+  }
   if (ir::has_attr(n, "masked") && ir::attr_float(n, "masked", 0) > kHidden) {
     obstacle.node = id;
     obstacle.why = "hidden scores become a number that is not far below the others";
