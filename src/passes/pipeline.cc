@@ -11,6 +11,7 @@ namespace ge::passes {
 // smallest, then what remains becomes vector regions, and last the physical layout.
 std::vector<Pass> pipeline() {
   return {
+      {"quantized_moves", "moves of dequantised bytes move the bytes", quantized_moves},
       {"integer_products", "products of dequantised bytes become sums of bytes", integer_products},
       {"fold", "constants computed while compiling", fold},
       {"dce", "what nobody reads is dropped", dce},
