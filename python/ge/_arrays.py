@@ -51,8 +51,11 @@ def to_native(value, port):
 
 
 def _as_integers(array):
-    """ml_dtypes' types travel as integers of their size; the sign of a narrow one fills its byte."""
+    """ml_dtypes' types travel as integers of their size. It leaves the high bits of narrow ones open: here they are
+    the sign, or 0."""
     name = array.dtype.name
+    if name in ("uint4", "uint2"):
+        return np.asarray(array.view(np.uint8) & (15 if name == "uint4" else 3))
     if name not in ("int4", "int2"):
         return array.view(f"u{array.dtype.itemsize}")
     shift = 8 - int(name[3:])
