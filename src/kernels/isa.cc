@@ -3,6 +3,10 @@
 #include <atomic>
 #include <cstdlib>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace ge::kernels {
 namespace {
 
@@ -48,6 +52,19 @@ bool set_isa(Isa i) {
 
 std::string_view name(Isa i) {
   return i == Isa::avx512 ? "avx512" : i == Isa::avx2 ? "avx2" : "portable";
+}
+
+// CPUID leaf 7.1: gcc 12's __builtin_cpu_supports does not know the name.
+bool has_avx_vnni() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 4));
+  }();
+  return isa() >= Isa::avx2 && has;
+#else
+  return false;
+#endif
 }
 
 bool has_avx512_vnni() {

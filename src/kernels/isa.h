@@ -15,6 +15,7 @@ Isa best_isa();       // what the CPU has
 bool set_isa(Isa i);  // false if the CPU lacks it; for tests, before any run in flight
 std::string_view name(Isa i);
 bool has_avx512_vnni();
+bool has_avx_vnni();  // the 256-bit form
 bool has_avx512_bf16();
 
 }  // namespace ge::kernels

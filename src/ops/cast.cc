@@ -75,11 +75,13 @@ bool vector(VectorContext& c) {
   DType from = c.graph.value(c.node.inputs[0]).type.dtype, to = target(c.graph, c.node);
   auto float_lane = [](DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; };
   auto int_lane = [](DType t) { return t == DType::i32 || t == DType::boolean; };
+  auto narrow = [](DType t) { return t == DType::u8 || t == DType::i8 || t == DType::u16 || t == DType::i16; };
   uint16_t r = c.in[0];
   if (float_lane(from) && to == DType::f32) c.out[0] = r;
   else if (float_lane(from) && to == DType::i32) c.out[0] = c.builder.op(Op::to_i32, r);
   else if (float_lane(from) && to == DType::boolean) c.out[0] = c.builder.op(Op::ne, r, 0.0f);
-  else if (int_lane(from) && to == DType::f32) c.out[0] = c.builder.op(Op::to_f32, r);
+  else if ((int_lane(from) || narrow(from)) && to == DType::f32) c.out[0] = c.builder.op(Op::to_f32, r);
+  else if (narrow(from) && to == DType::i32) c.out[0] = r;
   else if (from == DType::boolean && to == DType::i32) c.out[0] = c.builder.op(Op::to_bool, r);
   else if (from == DType::i32 && to == DType::boolean) c.out[0] = c.builder.op(Op::to_bool, r);
   else return false;

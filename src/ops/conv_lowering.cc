@@ -7,15 +7,15 @@
 
 namespace ge::ops {
 
-Result<Spatial> conv_spatial(const Graph& g, const Node& n) {
+Result<Spatial> conv_spatial(const Graph& g, const Node& n, int weights) {
   auto& x = g.value(n.inputs[0]).type.dims;
-  auto& w = g.value(n.inputs[1]).type.dims;
+  auto& w = g.value(n.inputs[static_cast<size_t>(weights)]).type.dims;
   std::vector<Dim> in(x.begin() + 2, x.end()), kernel(w.begin() + 2, w.end());
   return read_spatial(n, in, &kernel);
 }
 
-Result<std::vector<Dim>> conv_dims(const InferContext& c) {
-  auto &x = c.dims(0), &w = c.dims(1);
+Result<std::vector<Dim>> conv_dims(const InferContext& c, int weights) {
+  auto &x = c.dims(0), &w = c.dims(weights);
   if (x.size() < 3) return c.fail(format("the input {} has no spatial axes", text(x)));
   if (w.size() != x.size()) return c.fail(format("the weights {} have another rank than the input {}", text(w), text(x)));
   auto shape = ir::attr_ints(c.node, "kernel_shape");
@@ -28,7 +28,7 @@ Result<std::vector<Dim>> conv_dims(const InferContext& c) {
   if (channels.known() && x[1].known() && !(channels == x[1]))
     return c.fail(format("{} groups of {} channels do not make the input's {}", groups, w[1].text(), x[1].text()));
   if (w[0].known() && w[0].value() % groups) return c.fail(format("{} filters in {} groups", w[0].text(), groups));
-  GE_TRY(auto s, conv_spatial(c.graph, c.node));
+  GE_TRY(auto s, conv_spatial(c.graph, c.node, weights));
   std::vector<Dim> dims{x[0], w[0]};
   append(dims, s.out);
   return dims;

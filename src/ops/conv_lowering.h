@@ -7,10 +7,10 @@
 
 namespace ge::ops {
 
-// The output's dims for inputs 0 (x) and 1 (w).
-Result<std::vector<Dim>> conv_dims(const InferContext& c);
+// The output's dims for input 0 (x) and the input `weights`.
+Result<std::vector<Dim>> conv_dims(const InferContext& c, int weights = 1);
 // The window of the node for its inputs x and w.
-Result<Spatial> conv_spatial(const Graph& g, const Node& n);
+Result<Spatial> conv_spatial(const Graph& g, const Node& n, int weights = 1);
 
 // Emits the convolution of inputs 0 and 1 into output 0. Leaves c.calls empty where the kernels do not
 // apply (f64, four spatial axes or more).

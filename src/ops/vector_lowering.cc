@@ -9,7 +9,8 @@ using kernels::vector::ProgramBuilder;
 using kernels::vector::Reg;
 
 bool vector_dtype(DType t) {
-  return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::i32 || t == DType::boolean;
+  return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::i32 || t == DType::boolean || t == DType::u8 ||
+         t == DType::i8 || t == DType::u16 || t == DType::i16;
 }
 
 Lane vector_lane(DType t) {

@@ -1,5 +1,6 @@
 // Constant folding, bounded: a node of constants is computed now unless that would make the model
-// larger by more than the limit. Values whose elements are all known numbers become constants too.
+// larger by more than the limit (weights stored in fewer bits are unpacked all the same). Values whose
+// elements are all known numbers become constants too.
 #include <algorithm>
 
 #include "ops/evaluate.h"
@@ -26,6 +27,13 @@ Tensor integer_tensor(const ir::Type& type, const std::vector<Dim>& elements) {
     }
   }
   return t;
+}
+
+// Bytes become floats, or numbers of fewer bits an element each: each run would unpack the weights again.
+bool unpacks(const ir::Graph& g, const ir::Node& n) {
+  if (n.inputs.empty() || !n.inputs[0] || !n.outputs[0]) return false;
+  DType from = g.value(n.inputs[0]).type.dtype, to = g.value(n.outputs[0]).type.dtype;
+  return is_integer(from) && bits(from) <= 8 && (is_float(to) || (bits(from) == 8 && bits(to) < 8));
 }
 
 }  // namespace
@@ -68,10 +76,10 @@ Result<bool> fold(ir::Graph& g, PassContext& c) {
       constant &= count.known() && count.value() < (int64_t(1) << 40);
       if (constant) made += count.value() * size_of(t.dtype);
     }
-    if (!constant || grown + made - freed > c.options.fold_limit) continue;
+    if (!constant || (!unpacks(g, n) && grown + made - freed > c.options.fold_limit)) continue;
     auto values = ops::evaluate(g, n);
     if (!values.ok()) continue;  // it stays, and runs
-    grown += std::max<int64_t>(0, made - freed);
+    if (!unpacks(g, n)) grown += std::max<int64_t>(0, made - freed);
     auto outputs = n.outputs;
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i]) g.make_constant(outputs[i], std::move((*values)[i]));

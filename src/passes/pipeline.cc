@@ -7,11 +7,12 @@
 
 namespace ge::passes {
 
-// The order is a decision: simplify until nothing changes, then fuse from the largest shapes to the
+// The order is a decision: products of bytes while their constants are bytes, simplify until nothing changes, then fuse from the largest shapes to the
 // smallest, then what remains becomes vector regions, and last the physical layout.
 std::vector<Pass> pipeline() {
   return {
       {"expand", "operators that others say are written as these", expand},
+      {"integer_products", "products of dequantised bytes become sums of bytes", integer_products},
       {"fold", "constants computed while compiling", fold},
       {"dce", "what nobody reads is dropped", dce},
       {"normal_form", "one way to write what means the same", normal_form},

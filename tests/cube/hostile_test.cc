@@ -20,6 +20,12 @@ Sizes dense(Dims d, DType type = DType::f32) {
   return s;
 }
 
+Sizes bytes(Dims d, DType t = DType::u8) {
+  Sizes s = dense(std::move(d));
+  s.type = t;
+  return s;
+}
+
 struct Good {
   const char* kernel;
   std::vector<Sizes> in, out;
@@ -41,6 +47,11 @@ std::vector<Good> good_tasks() {
       {"cube.attention",
        {dense({2, 4, 7, 8}), dense({2, 2, 3, 8, 16}), dense({2, 2, 1, 40, 16}), dense({1, 1, 7, 40})},
        {dense({2, 4, 7, 5})}, {1, 0, 1}, {0.5, 0, -1}},
+      {"cube.pack_integer", {bytes({2, 20, 33})}, {bytes({2, 3, 5, 16, 4}, DType::i8), bytes({2, 48}, DType::i32)}, {}, {}},
+      {"cube.integer_product", {bytes({2, 5, 20}), bytes({3, 5, 16, 4}, DType::i8), bytes({48}, DType::i32), bytes({1}), bytes({33}, DType::i8)},
+       {bytes({2, 5, 33}, DType::i32)}, {0, 0}, {}},
+      {"cube.integer_product", {bytes({2, 9, 7, 6}), bytes({3, 14, 16, 4}, DType::i8), bytes({48}, DType::i32), bytes({})},
+       {bytes({2, 5, 4, 33}, DType::i32)}, {2, 1, 3, 3, 2, 2, 1, 1, 1, 1}, {}},
       {"cube.attention", {dense({2, 4, 7, 8}), dense({2, 2, 40, 8}), dense({2, 2, 40, 5})}, {dense({2, 4, 7, 5})}, {0, 0, 0}, {0.5, 0, 0}},
       {"cube.pack_gates", {dense({2, 3 * 20, 33})}, {dense({2, 6, 33, 16})}, {3, 2}, {}},
       {"cube.recurrent",  // LSTM, both directions, all inputs

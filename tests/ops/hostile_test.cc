@@ -6,10 +6,10 @@ namespace ge::test {
 namespace {
 
 bool mine(std::string_view name) {
-  if (name.starts_with("move.")) return true;
+  if (name.starts_with("move.") || name.starts_with("quantize.")) return true;
   for (auto n : {"ref.Reshape", "ref.Transpose", "ref.Slice", "ref.Concat", "ref.Expand", "ref.Tile", "ref.Pad", "ref.Gather", "ref.Where",
                  "ref.Cast", "ref.GatherElements", "ref.GatherND", "ref.ScatterElements", "ref.ScatterND", "ref.OneHot", "ref.Compress",
-                 "ref.NonZero", "ref.ReverseSequence", "ref.TopK", "ref.ArgMax", "ref.CumSum", "ref.EyeLike", "ref.Trilu", "ref.Resize"})
+                 "ref.NonZero", "ref.ReverseSequence", "ref.TopK", "ref.ArgMax", "ref.CumSum", "ref.EyeLike", "ref.Trilu", "ref.Resize", "ref.QuantizeLinear", "ref.DequantizeLinear"})
     if (name == n) return true;
   return false;
 }

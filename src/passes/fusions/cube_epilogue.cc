@@ -1,4 +1,5 @@
 //   Conv|ConvTranspose|MatMul -> elementwise -> elementwise ...   becomes   ge.Conv|ge.MatMul {program}
+// and the same behind a sum of bytes, which may end in bytes again (QuantizeLinear).
 // A chain of elementwise nodes after a product or convolution runs as a vector program on each finished
 // tile. Other operands of the chain broadcast to the tile. Relu, bias and residual have rules of their own,
 // which run in registers.
@@ -17,7 +18,40 @@ using kernels::vector::Reg;
 constexpr size_t kMaxExtras = 6;
 
 bool is_transposed(const ir::Node& n) { return n.op == "ConvTranspose" || n.op == "ge.ConvTranspose"; }
-bool is_cube(const ir::Node& n) { return n.op == "Conv" || n.op == "ge.Conv" || n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul" || is_transposed(n); }
+bool is_cube(const ir::Node& n) { return n.op == "Conv" || n.op == "ge.Conv" || n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul" || is_transposed(n) || is_integer_product(n); }
+
+// A constant of one element as an immediate of the program.
+std::optional<Reg> immediate(const ir::Graph& g, ValueId v, ProgramBuilder& b) {
+  auto& t = g.value(v);
+  if (!t.constant || t.constant->count() != 1) return std::nullopt;
+  if (t.type.dtype == DType::f32) return b.constant(static_cast<float>(t.constant->at(0)));
+  if (t.type.dtype == DType::u8 || t.type.dtype == DType::i8) return b.constant_i32(static_cast<int32_t>(t.constant->at_int(0)));
+  return std::nullopt;
+}
+
+Reg loaded(const ir::Graph& g, ValueId v, ProgramBuilder& b, CubeGroup& group) {
+  group.extras.push_back(v);
+  return b.load(static_cast<int>(group.extras.size()), ops::vector_lane(g.value(v).type.dtype));
+}
+
+// Another operand of the chain. Dequantised bytes are read as bytes where the tile is of bytes too.
+std::optional<Reg> operand(const ir::Graph& g, ValueId v, bool bytes, ProgramBuilder& b, CubeGroup& group) {
+  if (auto r = immediate(g, v, b)) return r;
+  NodeId p = g.value(v).producer;
+  if (!bytes || !p || g.node(p).op != "DequantizeLinear") return loaded(g, v, b, group);
+  auto& n = g.node(p);
+  std::vector<Reg> in{loaded(g, n.inputs[0], b, group)};
+  for (size_t i = 1; i < n.inputs.size(); ++i) {
+    auto r = n.inputs[i] ? immediate(g, n.inputs[i], b) : std::optional(kernels::vector::kNoReg);
+    if (!r) {
+      group.extras.pop_back();
+      return loaded(g, v, b, group);
+    }
+    in.push_back(*r);
+  }
+  auto made = ops::append_vector(g, n, b, std::move(in));
+  return made ? std::optional((*made)[0]) : std::nullopt;
+}
 
 // The group with node e taken into its program; the verdict says why not.
 Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::string& program) {
@@ -27,11 +61,14 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
   if (ops::vector_row_axes(g, n) != std::optional(0)) return no(format("{} is not elementwise", n.op));
   if (n.outputs.size() != 1) return no(format("{} has several outputs", n.op));
   auto& made = g.value(n.outputs[0]).type;
-  if (out.dtype != DType::f32 || made.dtype != DType::f32) return no("the values are not f32");
+  const bool bytes = is_integer_product(g.node(cube));
+  auto fits = [&](DType t) { return t == DType::f32 || (bytes && (t == DType::u8 || t == DType::i8)); };
+  if (!fits(out.dtype) || !fits(made.dtype)) return no("the values are not f32");
   if (made.dims != out.dims) return no(format("{} makes shape {} from {}", n.op, ir::text(made), ir::text(out)));
   Verdict v = takes_tail(g, cube);
   if (v) v = read_group(g, cube, group);
   if (!v) return v;
+  if (bytes) group.attrs["dtypes"] = std::vector<int64_t>{static_cast<int64_t>(made.dtype)};
   ProgramBuilder b;
   Reg value = b.load(0);
   std::vector<Reg> inputs = {value};
@@ -53,13 +90,9 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
       continue;
     }
     if (!ops::vector_dtype(g.value(in).type.dtype)) return no(format("{} is {}", g.value(in).name, name(g.value(in).type.dtype)));
-    auto scalar = scalar_constant(g, in);
-    if (scalar && g.value(in).type.dtype == DType::f32) {
-      regs.push_back(b.constant(static_cast<float>(*scalar)));
-      continue;
-    }
-    group.extras.push_back(in);
-    regs.push_back(b.load(static_cast<int>(group.extras.size()), ops::vector_lane(g.value(in).type.dtype)));
+    auto reg = operand(g, in, bytes, b, group);
+    if (!reg) return no(format("{} has no vector form", g.value(in).name));
+    regs.push_back(*reg);
   }
   if (!group.extras.empty() && is_transposed(g.node(cube))) return no("a transposed convolution takes no further operands");
   if (group.extras.size() > kMaxExtras) return no("the chain has too many operands");

@@ -13,6 +13,8 @@ bool CubeGroup::has_act() const {
 }
 bool CubeGroup::has_program() const { return attrs.count("program") > 0; }
 
+bool is_integer_product(const ir::Node& n) { return n.op == "ge.IntegerConv" || n.op == "ge.IntegerMatMul"; }
+
 Verdict read_group(const ir::Graph& g, ir::NodeId id, CubeGroup& group) {
   auto& n = g.node(id);
   auto in = [&](size_t i) { return i < n.inputs.size() ? n.inputs[i] : ValueId{}; };
@@ -20,6 +22,7 @@ Verdict read_group(const ir::Graph& g, ir::NodeId id, CubeGroup& group) {
   group.w = in(1);
   group.bias = in(2);
   group.op = n.op.ends_with("ConvTranspose") ? "ge.ConvTranspose" : n.op.ends_with("Conv") ? "ge.Conv" : "ge.MatMul";
+  if (is_integer_product(n)) group.op = n.op;
   if (n.op == "Gemm") {
     if (ir::attr_float(n, "beta", 1) != 1) return no("Gemm's beta is not 1");
     if (ir::attr_int(n, "transA", 0)) group.attrs["transpose_a"] = int64_t(1);

@@ -7,14 +7,16 @@
 namespace ge::passes {
 
 struct CubeGroup {
-  std::string op;                      // that it becomes: ge.Conv, ge.ConvTranspose or ge.MatMul
-  ir::ValueId x, w, bias, residual;
+  std::string op;                      // that it becomes: ge.Conv, ge.ConvTranspose, ge.MatMul or one of the ge.Integer ops
+  ir::ValueId x, w, bias, residual;    // of a ge.Integer op: x, w and their zero points
   std::vector<ir::ValueId> extras;     // operands of the epilogue program
   ir::Attrs attrs;                     // of ge.Conv or ge.MatMul
   bool has_act() const;
   bool has_program() const;
 };
 
+// ge.IntegerConv or ge.IntegerMatMul.
+bool is_integer_product(const ir::Node& n);
 // The node as a group; a Gemm whose attributes ge.MatMul cannot say gives no(…).
 Verdict read_group(const ir::Graph& g, ir::NodeId id, CubeGroup& group);
 // Only a convolution whose lowering has a tail: says why a ConvTranspose has none.

@@ -1,0 +1,211 @@
+"""Quantised operators: ONNX's own node cases as they are, with every parameter constant, and by the
+reference kernels; and what com.microsoft's operators mean, against ONNX Runtime."""
+
+import os
+import re
+
+import numpy as np
+import onnx
+import onnx.backend.test
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ge
+from conftest import reference
+
+CASES = os.path.join(os.path.dirname(onnx.backend.test.__file__), "data", "node")
+QUANTIZED = re.compile(r"test_(quantizelinear|dequantizelinear|dynamicquantizelinear|matmulinteger"
+                       r"|basic_convinteger|convinteger|qlinearconv|qlinearmatmul)")
+# Six-bit floats are not element types of GE.
+NAMES = [n for n in sorted(os.listdir(CASES)) if QUANTIZED.match(n) and "float6" not in n]
+
+
+def load(path):
+    tensor = onnx.TensorProto()
+    with open(path, "rb") as f:
+        tensor.ParseFromString(f.read())
+    return numpy_helper.to_array(tensor)
+
+
+def read(name):
+    folder = os.path.join(CASES, name)
+    data = os.path.join(folder, "test_data_set_0")
+    files = sorted(os.listdir(data), key=lambda f: int(re.findall(r"\d+", f)[0]))
+    tensors = {kind: [load(os.path.join(data, f)) for f in files if f.startswith(kind)]
+               for kind in ("input", "output")}
+    return onnx.load(os.path.join(folder, "model.onnx")), tensors["input"], tensors["output"]
+
+
+def with_constants(model, values, first):
+    """The model with its inputs from `first` on as initializers."""
+    names = [i.name for i in model.graph.input]
+    for name, value in list(zip(names, values))[first:]:
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    kept = [i for i in model.graph.input if i.name in names[:first]]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return model, values[:first]
+
+
+def test_the_suite_is_there():
+    assert len(NAMES) > 60
+
+
+@pytest.mark.parametrize("way", ["inputs", "parameters", "folded", "reference"])
+@pytest.mark.parametrize("name", NAMES)
+def test_node(name, way):
+    model, values, want = read(name)
+    if way in ("parameters", "folded"):
+        model, values = with_constants(model, values, 1 if way == "parameters" else 0)
+    options = {"reference": True} if way == "reference" else {}
+    got = ge.compile(model.SerializeToString(), **options).run(values)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        assert g.dtype == w.dtype and g.shape == w.shape
+        np.testing.assert_allclose(g.astype(np.float64), w.astype(np.float64), rtol=1e-3, atol=1e-7)
+
+
+def build(nodes, inputs, outputs, constants):
+    info = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(np.asarray(a).dtype), np.shape(a))
+            for n, a in inputs.items()]
+    graph = helper.make_graph(nodes, "g", info, [helper.make_tensor_value_info(n, t, None) for n, t in outputs],
+                              [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()])
+    sets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=sets, ir_version=10)
+
+
+def compare(model, feeds, tmp_path, steps=1, rtol=1e-5):
+    """GE against ONNX Runtime: integers up to `steps` apart, in one element of a hundred."""
+    path = str(tmp_path / "m.onnx")
+    onnx.save(model, path)
+    want = reference(path, feeds)
+    for options in ({}, {"disable_fusion": "all"}):
+        got = ge.compile(path, **options).run(feeds)
+        for g, w in zip(got, want):
+            assert g.dtype == w.dtype and g.shape == w.shape
+            if g.dtype.kind == "f":
+                np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol * np.abs(w).max())
+            else:
+                apart = np.abs(g.astype(np.int64) - w.astype(np.int64))
+                assert apart.max(initial=0) <= steps and (apart > 0).mean() < 0.01
+
+
+RNG = np.random.default_rng(5)
+F = np.float32
+
+
+def bytes_of(shape, dtype=np.uint8):
+    return RNG.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
+
+
+def ms(op, inputs, outputs=("y",), **attrs):
+    return helper.make_node(op, list(inputs), list(outputs), domain="com.microsoft", **attrs)
+
+
+Q = {"xs": F(0.03), "xz": np.uint8(120), "bs": F(0.05), "bz": np.uint8(100), "ys": F(0.04), "yz": np.uint8(128)}
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("shape", [(2, 3, 5), (3, 1), ()])
+def test_binary(op, shape, tmp_path):
+    feeds = {"x": bytes_of((2, 3, 5)), "b": bytes_of(shape)}
+    scale = dict(Q, ys=F(5)) if op == "QLinearMul" else Q
+    nodes = [ms(op, ["x", "xs", "xz", "b", "bs", "bz", "ys", "yz"])]
+    compare(build(nodes, feeds, [("y", TensorProto.UINT8)], scale), feeds, tmp_path)
+
+
+@pytest.mark.parametrize("op", ["QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax"])
+def test_unary(op, tmp_path):
+    feeds = {"x": bytes_of((4, 300))}
+    scale = dict(Q, ys=F(1 / 256), yz=np.uint8(0)) if op != "QLinearLeakyRelu" else Q
+    attrs = {"alpha": 0.2} if op == "QLinearLeakyRelu" else {"axis": -1, "opset": 13} if op == "QLinearSoftmax" else {}
+    compare(build([ms(op, ["x", "xs", "xz", "ys", "yz"], **attrs)], feeds, [("y", TensorProto.UINT8)], scale), feeds, tmp_path)
+
+
+def test_concat(tmp_path):
+    feeds = {"x": bytes_of((2, 3)), "b": bytes_of((2, 5))}
+    nodes = [ms("QLinearConcat", ["ys", "yz", "x", "xs", "xz", "b", "bs", "bz"], axis=1)]
+    compare(build(nodes, feeds, [("y", TensorProto.UINT8)], Q), feeds, tmp_path)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_average_pool(last, tmp_path):
+    feeds = {"x": bytes_of((1, 9, 8, 4) if last else (1, 4, 9, 8))}
+    nodes = [ms("QLinearAveragePool", ["x", "xs", "xz", "ys", "yz"], kernel_shape=[3, 2], strides=[2, 2],
+                pads=[1, 0, 1, 0], channels_last=last)]
+    compare(build(nodes, feeds, [("y", TensorProto.UINT8)], Q), feeds, tmp_path)
+
+
+def test_global_average_pool(tmp_path):
+    feeds = {"x": bytes_of((2, 4, 9, 8))}
+    nodes = [ms("QLinearGlobalAveragePool", ["x", "xs", "xz", "ys", "yz"], channels_last=0)]
+    compare(build(nodes, feeds, [("y", TensorProto.UINT8)], Q), feeds, tmp_path)
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_products_to_float(columns, tmp_path):
+    n = 37
+    x = RNG.normal(size=(5, 64)).astype(F)
+    constants = {"w": bytes_of((64, n), np.int8), "ws": (RNG.random(n) + 0.5).astype(F) if columns else F(0.7),
+                 "wz": bytes_of(n, np.int8) if columns else np.int8(3), "bias": RNG.normal(size=n).astype(F), "as": F(0.1), "az": np.uint8(9)}
+    nodes = [ms("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "bias"], ["y"]),
+             ms("MatMulIntegerToFloat", ["a", "w", "as", "ws", "az", "wz", "bias"], ["z"])]
+    feeds = {"x": x, "a": bytes_of((5, 64))}
+    compare(build(nodes, feeds, [("y", TensorProto.FLOAT), ("z", TensorProto.FLOAT)], constants), feeds, tmp_path)
+
+
+@pytest.mark.parametrize("k,block", [(64, 32), (70, 16), (128, 128)])
+@pytest.mark.parametrize("zero", [False, True])
+def test_matmul_nbits(k, block, zero, tmp_path):
+    n, blocks = 24, -(-k // block)
+    constants = {"w": bytes_of((n, blocks, block // 2)), "s": (RNG.random((n * blocks)) / 10).astype(F)}
+    inputs = ["x", "w", "s"]
+    if zero:
+        constants["z"] = bytes_of(n * ((blocks + 1) // 2))
+        inputs.append("z")
+    feeds = {"x": RNG.normal(size=(2, 3, k)).astype(F)}
+    nodes = [ms("MatMulNBits", inputs, K=k, N=n, bits=4, block_size=block)]
+    compare(build(nodes, feeds, [("y", TensorProto.FLOAT)], constants), feeds, tmp_path, rtol=1e-4)
+
+
+def quantized_conv(relu, residual):
+    """Conv between QuantizeLinear and DequantizeLinear, as exporters write it."""
+    c = {"s0": F(0.02), "z0": np.uint8(128), "s1": F(0.05), "z1": np.uint8(110), "w": bytes_of((20, 6, 3, 3), np.int8),
+         "ws": (RNG.random(20) / 50 + 0.002).astype(F), "wz": np.zeros(20, np.int8),
+         "b": RNG.integers(-900, 900, 20).astype(np.int32), "bs": F(0.02) * np.full(20, 0.01, F), "bz": np.zeros(20, np.int32)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s0", "z0"], ["q"]),
+             helper.make_node("DequantizeLinear", ["q", "s0", "z0"], ["d"]),
+             helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["dw"], axis=0),
+             helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["db"], axis=0),
+             helper.make_node("Conv", ["d", "dw", "db"], ["c"], pads=[1, 1, 1, 1], strides=[2, 1])]
+    last = "c"
+    if relu:
+        nodes.append(helper.make_node("Relu", [last], ["r"]))
+        last = "r"
+    nodes += [helper.make_node("QuantizeLinear", [last, "s1", "z1"], ["q1"]),
+              helper.make_node("DequantizeLinear", ["q1", "s1", "z1"], ["y1" if residual else "y"])]
+    if residual:
+        nodes += [helper.make_node("QuantizeLinear", ["o", "s0", "z0"], ["qo"]),
+                  helper.make_node("DequantizeLinear", ["qo", "s0", "z0"], ["do"]),
+                  helper.make_node("Add", ["y1", "do"], ["t"]),
+                  helper.make_node("QuantizeLinear", ["t", "s1", "z1"], ["q2"]),
+                  helper.make_node("DequantizeLinear", ["q2", "s1", "z1"], ["y"])]
+    return nodes, c
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+def test_fake_quantisation_is_kept(relu, residual):
+    """Fused, the steps of the outputs are those of the nodes one by one."""
+    nodes, constants = quantized_conv(relu, residual)
+    feeds = {"x": RNG.normal(size=(2, 6, 9, 11)).astype(F)}
+    if residual:
+        feeds["o"] = RNG.normal(size=(2, 20, 5, 11)).astype(F)
+    model = build(nodes, feeds, [("y", TensorProto.FLOAT)], constants).SerializeToString()
+    (plain,) = ge.compile(model, reference=True).run(feeds)
+    fused = ge.compile(model)
+    (y,) = fused.run(feeds)
+    step = float(constants["s1"])
+    apart = np.rint(np.abs(y - plain) / step)
+    assert apart.max() <= 1 and (apart > 0).mean() < 0.002
+    assert any(f["rule"] == "integer_products" for f in fused.report()["fused"])
