@@ -61,11 +61,13 @@ Status lower(LowerContext& c) {
   Kind kind = kind_of(c.node);
   DType t = c.type(0).dtype;
   int rank = c.type(0).rank();
-  if (kind == kLp || !cube_float(t) || (rank > 5 && !is_global(c.node))) return ok();
+  // Bytes: the largest of a window needs no float.
+  bool bytes = (t == DType::u8 || t == DType::i8) && c.node.op == "MaxPool" && !c.wants(1) && rank <= 5;
+  if (kind == kLp || (!cube_float(t) && !bytes) || (rank > 5 && !is_global(c.node))) return ok();
   Strided view;
-  Arg x = input_as_f32(c, 0, view);
+  Arg x = bytes ? c.in(0) : input_as_f32(c, 0, view);
   auto& dims = c.out_type(0).dims;
-  Arg y = t == DType::f32 ? c.out() : c.temp(DType::f32, dims);
+  Arg y = t == DType::f32 || bytes ? c.out() : c.temp(DType::f32, dims);
   if (is_global(c.node)) {
     c.call("vector.global_pool", {x}, {y}, {Dim(kind)});
   } else {
@@ -79,9 +81,9 @@ Status lower(LowerContext& c) {
     ints.push_back(Dim(ir::attr_int(c.node, "storage_order", 0)));
     std::vector<Arg> out{y};
     if (c.wants(1)) out.push_back(c.out(1));
-    c.call("vector.pool", {x}, std::move(out), std::move(ints));
+    c.call(bytes ? "vector.max_bytes" : "vector.pool", {x}, std::move(out), std::move(ints));
   }
-  if (t != DType::f32) emit_copy(c, y, DType::f32, c.out(), t);
+  if (t != DType::f32 && !bytes) emit_copy(c, y, DType::f32, c.out(), t);
   return ok();
 }
 

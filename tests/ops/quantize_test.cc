@@ -135,7 +135,7 @@ std::vector<Window> windows() {
   return {{{1, 3, 8, 9}, {5, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}},
           {{2, 4, 7, 6}, {18, 4, 1, 1}, {}},
           {{2, 4, 7, 6}, {8, 4, 1, 1}, {{"strides", Ints{2, 2}}}},
-          {{1, 6, 30}, {9, 3, 5}, {{"group", int64_t{2}}, {"dilations", Ints{3}}, {"pads", Ints{6, 6}}}},
+          {{1, 6, 30}, {10, 3, 5}, {{"group", int64_t{2}}, {"dilations", Ints{3}}, {"pads", Ints{6, 6}}}},
           {{1, 4, 9, 9}, {4, 1, 3, 3}, {{"group", int64_t{4}}, {"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2, 2}}}},
           {{1, 40, 5, 5}, {40, 1, 3, 3}, {{"group", int64_t{40}}, {"pads", Ints{1, 1, 1, 1}}}},
           {{1, 2, 5, 6, 7}, {3, 2, 2, 3, 2}, {{"pads", Ints{1, 0, 2, 0, 1, 1}}, {"strides", Ints{1, 2, 1}}, {"dilations", Ints{2, 1, 1}}}},

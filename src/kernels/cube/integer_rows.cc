@@ -13,43 +13,61 @@ void copy_bytes(uint8_t* to, const uint8_t* from, int64_t n, int64_t step) {
   for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
 }
 
-// The taps along the last axis for one (depth, height) of the window.
-void window_line(const IntegerWindow& w, const uint8_t* line, int64_t ow, uint8_t pad, uint8_t* to) {
-  const int64_t start = ow * w.stride[2] - w.pad[2], d = w.dilation[2], c = w.channels;
-  const bool joined = d == 1 && w.xc == 1 && w.xs[2] == c;
-  int64_t first = start >= 0 ? 0 : std::min((-start + d - 1) / d, w.kernel[2]);
-  int64_t last = start >= w.in[2] ? 0 : std::min((w.in[2] - start + d - 1) / d, w.kernel[2]);
-  last = std::max(first, last);
-  std::memset(to, pad, static_cast<size_t>(first * c));
-  if (joined) {
-    copy_bytes(to + first * c, line + (start + first) * c, (last - first) * c, 1);
+void fill_bytes(uint8_t* to, uint8_t value, int64_t n) {
+  if (n > 0) std::memset(to, value, static_cast<size_t>(n));
+}
+
+// The taps [first, last) along the last axis lie inside; the first of all would lie at x.
+struct Line {
+  int64_t first, last;
+  bool joined;  // all bytes of a line are neighbours
+};
+
+void copy_line(const IntegerWindow& w, const Line& l, const uint8_t* x, uint8_t pad, uint8_t* to) {
+  const int64_t c = w.channels;
+  fill_bytes(to, pad, l.first * c);
+  if (l.joined) {
+    copy_bytes(to + l.first * c, x + l.first * c, (l.last - l.first) * c, 1);
   } else {
-    for (int64_t t = first; t < last; ++t) copy_bytes(to + t * c, line + (start + t * d) * w.xs[2], c, w.xc);
+    for (int64_t t = l.first; t < l.last; ++t) copy_bytes(to + t * c, x + t * w.dilation[2] * w.xs[2], c, w.xc);
   }
-  std::memset(to + last * c, pad, static_cast<size_t>((w.kernel[2] - last) * c));
+  fill_bytes(to + l.last * c, pad, (w.kernel[2] - l.last) * c);
+}
+
+Line line_at(const IntegerWindow& w, int64_t start) {
+  const int64_t d = w.dilation[2], k = w.kernel[2], room = w.in[2] - start;
+  Line l{0, k, d == 1 && w.xc == 1 && w.xs[2] == w.channels};
+  if (start >= 0 && room > (k - 1) * d) return l;
+  l.first = start >= 0 ? 0 : std::min((-start + d - 1) / d, k);
+  l.last = std::max(l.first, room <= 0 ? 0 : std::min((room + d - 1) / d, k));
+  return l;
 }
 
 }  // namespace
 
 void window_rows(const IntegerWindow& w, const uint8_t* x, int64_t first, int64_t rows, uint8_t pad, uint8_t* to, int64_t ld) {
   const int64_t line = w.kernel[2] * w.channels, k = w.taps() * w.channels;
+  int64_t ow = first % w.out[2], oh = first / w.out[2] % w.out[1], od = first / w.out[2] / w.out[1] % w.out[0];
+  int64_t n = first / w.out[2] / w.out[1] / w.out[0];
   for (int64_t r = 0; r < rows; ++r, to += ld) {
-    int64_t p = first + r;
-    const int64_t ow = p % w.out[2];
-    p /= w.out[2];
-    const int64_t oh = p % w.out[1];
-    p /= w.out[1];
-    const int64_t od = p % w.out[0], n = p / w.out[0];
+    const int64_t start = ow * w.stride[2] - w.pad[2];
+    const Line l = line_at(w, start);
+    const uint8_t* image = x + n * w.xn + start * w.xs[2];
     uint8_t* at = to;
     for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
       const int64_t d = od * w.stride[0] - w.pad[0] + kd * w.dilation[0];
       for (int64_t kh = 0; kh < w.kernel[1]; ++kh, at += line) {
         const int64_t h = oh * w.stride[1] - w.pad[1] + kh * w.dilation[1];
-        if (d < 0 || d >= w.in[0] || h < 0 || h >= w.in[1]) std::memset(at, pad, static_cast<size_t>(line));
-        else window_line(w, x + n * w.xn + d * w.xs[0] + h * w.xs[1], ow, pad, at);
+        if (d < 0 || d >= w.in[0] || h < 0 || h >= w.in[1]) fill_bytes(at, pad, line);
+        else copy_line(w, l, image + d * w.xs[0] + h * w.xs[1], pad, at);
       }
     }
     for (int64_t i = k; i % 4; ++i) to[i] = 0;
+    if (++ow < w.out[2]) continue;
+    ow = 0;
+    if (++oh < w.out[1]) continue;
+    oh = 0;
+    if (++od == w.out[0]) od = 0, ++n;
   }
 }
 

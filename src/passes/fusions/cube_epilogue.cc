@@ -3,7 +3,11 @@
 // A chain of elementwise nodes after a product or convolution runs as a vector program on each finished
 // tile. Other operands of the chain broadcast to the tile. Relu, bias and residual have rules of their own,
 // which run in registers.
+#include <cmath>
+
 #include "base/text.h"
+#include "ops/integer_product.h"
+#include "ops/quantization.h"
 #include "ops/vector_lowering.h"
 #include "passes/fusions/cube_group.h"
 
@@ -53,6 +57,17 @@ std::optional<Reg> operand(const ir::Graph& g, ValueId v, bool bytes, ProgramBui
   return made ? std::optional((*made)[0]) : std::nullopt;
 }
 
+// QuantizeLinear of the tile by a constant scale: the sums of bytes have been multiplied by scales, so one more
+// factor stands for the division.
+std::optional<std::vector<Reg>> requantized(const ir::Graph& g, const ir::Node& n, ProgramBuilder& b, const std::vector<Reg>& in) {
+  auto scale = scalar_constant(g, n.inputs[1]);
+  DType to = g.value(n.outputs[0]).type.dtype;
+  if (!scale || g.value(n.inputs[0]).type.dtype != DType::f32 || !ops::is_byte(to) || ir::attr_int(n, "precision", 1) != 1) return std::nullopt;
+  const float factor = 1 / static_cast<float>(*scale);
+  if (!std::isnormal(factor)) return std::nullopt;
+  return std::vector<Reg>{ops::saturate(b, b.op(kernels::vector::Op::mul, in[0], factor), in.size() > 2 ? in[2] : kernels::vector::kNoReg, to)};
+}
+
 // The group with node e taken into its program; the verdict says why not.
 Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::string& program) {
   auto& n = g.node(e);
@@ -96,7 +111,8 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
   }
   if (!group.extras.empty() && is_transposed(g.node(cube))) return no("a transposed convolution takes no further operands");
   if (group.extras.size() > kMaxExtras) return no("the chain has too many operands");
-  auto result = ops::append_vector(g, n, b, std::move(regs));
+  auto result = bytes && n.op == "QuantizeLinear" ? requantized(g, n, b, regs) : std::nullopt;
+  if (!result) result = ops::append_vector(g, n, b, std::move(regs));
   if (!result) return no(format("{} has no vector form for these types", n.op));
   b.store(0, (*result)[0]);
   auto p = b.finish(static_cast<int>(group.extras.size()) + 1, 1);
