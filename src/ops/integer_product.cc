@@ -1,5 +1,8 @@
 #include "ops/integer_product.h"
 
+#include <algorithm>
+#include <set>
+
 #include "base/text.h"
 #include "kernels/cube/integer.h"
 #include "kernels/reference/elementwise.h"
@@ -84,6 +87,77 @@ Packed pack_filters(LowerContext& c, const IntegerForm& f, int64_t groups, int64
   return pack_constant(c, rows, matrix);
 }
 
+// True if the operand is f32 and moves along the columns alone, or not at all.
+bool along_columns(const IntegerForm& f, size_t i, const std::function<Strided(Strided)>& seen) {
+  Strided v = seen(f.extra_views[i]);
+  for (size_t a = 0; a + 1 < v.dims.size(); ++a)
+    if (!v.dims[a].is(1)) return false;
+  return f.extra_types[i] == DType::f32;
+}
+
+// A program that begins with load 0 * load s, perhaps + load b, of vectors along the columns: the kernel does
+// that with the sums in registers.
+void peel_scale(IntegerForm& f, const std::function<Strided(Strided)>& seen) {
+  using kernels::vector::Inst;
+  using kernels::vector::Reg;
+  using V = kernels::vector::Op;
+  if (!f.program || f.program->phases.size() != 1) return;
+  auto& insts = f.program->phases[0];
+  auto find_load = [&](Reg r) {
+    for (auto& i : insts)
+      if (i.dst == r && i.op == V::load) return static_cast<int>(i.imm);
+    return -1;
+  };
+  // The only instruction that reads r.
+  auto reader = [&](Reg r) -> Inst* {
+    Inst* only = nullptr;
+    for (auto& i : insts)
+      if (i.a == r || i.b == r || i.c == r) {
+        if (only) return nullptr;
+        only = &i;
+      }
+    return only;
+  };
+  // The operand of `op` beside r, when it is a vector along the columns.
+  auto vector_beside = [&](Inst* i, V op, Reg r) {
+    if (!i || i->op != op || i->a == i->b) return -1;
+    int load = find_load(i->a == r ? i->b : i->a);
+    return load >= 1 && along_columns(f, static_cast<size_t>(load) - 1, seen) ? load - 1 : -1;
+  };
+  Inst* sum = nullptr;
+  for (auto& i : insts)
+    if (i.op == V::load && i.imm == 0) sum = &i;
+  if (!sum) return;
+  Inst* product = reader(sum->dst);
+  f.scale = vector_beside(product, V::mul, sum->dst);
+  if (f.scale < 0) return;
+  Inst* last = product;
+  Inst* added = reader(product->dst);
+  f.bias = vector_beside(added, V::add, product->dst);
+  if (f.bias >= 0) last = added;
+  sum->dst = kernels::vector::kNoReg;
+  Reg result = last->dst;
+  if (last != product) product->dst = kernels::vector::kNoReg;
+  *last = Inst{V::load, result, kernels::vector::kNoReg, kernels::vector::kNoReg, kernels::vector::kNoReg, 0};
+  std::erase_if(insts, [](const Inst& i) { return i.op != V::store && i.dst == kernels::vector::kNoReg; });
+  // Loads that nobody reads go; the operands that are left are numbered anew.
+  std::vector<int> number(f.extras.size() + 1, -1);
+  std::set<Reg> read;
+  for (auto& i : insts) read.insert({i.a, i.b, i.c});
+  std::erase_if(insts, [&](const Inst& i) { return (i.op == V::load || i.op == V::load_i32) && i.imm > 0 && !read.count(i.dst); });
+  int next = 1;
+  for (auto& i : insts)
+    if ((i.op == V::load || i.op == V::load_i32) && i.imm > 0) {
+      if (number[i.imm] < 0) number[i.imm] = next++;
+      i.imm = static_cast<uint32_t>(number[i.imm]);
+    }
+  f.program->inputs = static_cast<uint16_t>(next);
+  f.order.assign(static_cast<size_t>(next) - 1, 0);
+  for (size_t i = 1; i < number.size(); ++i)
+    if (number[i] > 0) f.order[static_cast<size_t>(number[i]) - 1] = i - 1;
+  f.peeled = true;
+}
+
 bool unit_inner(const Strided& v) { return v.dims.back().is(1) || v.strides.back().is(1); }
 
 // Outputs as the kernel sees them; those that it cannot write go through a temporary.
@@ -116,7 +190,10 @@ void finish_outputs(LowerContext& c, const Outputs& o, const std::function<Strid
 // Extras of the program: contiguous or broadcast along the last axis, else copied so.
 std::vector<Arg> make_extras(LowerContext& c, const IntegerForm& f, const std::function<Strided(Strided)>& seen) {
   std::vector<Arg> out;
-  for (size_t i = 0; i < f.extras.size(); ++i) {
+  std::vector<size_t> order = f.order;
+  if (!f.peeled)
+    for (size_t i = 0; i < f.extras.size(); ++i) order.push_back(i);
+  for (size_t i : order) {
     Arg a = f.extras[i];
     Strided v = seen(f.extra_views[i]);
     if (!unit_inner(v) && !v.strides.back().is(0)) {
@@ -140,18 +217,33 @@ Strided columns(Strided v, int64_t groups, int64_t group) {
   return v;
 }
 
+// Zero points of 0 are left out: rows then need no sums, and may be read where they lie.
+bool all_zero(const Tensor& t) {
+  for (int64_t i = 0; i < t.count(); ++i)
+    if (t.at_int(i) != 0) return false;
+  return true;
+}
+
 Arg zero_point(LowerContext& c, int i, int64_t groups, int64_t group) {
-  if (!has(c, i)) return {};
+  if (!has(c, i) || (c.constant_of(i) && all_zero(*c.constant_of(i)))) return {};
   Strided v = c.view(i);
   if (groups > 1 && v.dims.size() == 1) v = columns(v, groups, group);
   return c.in_as(i, v);
+}
+
+// in[5] or in[6] of the kernel.
+Arg column_vector(const IntegerForm& f, int i, const std::function<Strided(Strided)>& seen, int64_t groups, int64_t group) {
+  if (i < 0) return {};
+  Arg a = f.extras[static_cast<size_t>(i)];
+  a.view = columns(seen(f.extra_views[static_cast<size_t>(i)]), groups, group);
+  return a;
 }
 
 std::vector<std::byte> encoded(const IntegerForm& f) {
   return f.program ? kernels::vector::encode(*f.program) : std::vector<std::byte>{};
 }
 
-Status lower_conv_form(LowerContext& c, const IntegerForm& f) {
+Status lower_conv_form(LowerContext& c, IntegerForm f) {
   GE_TRY(Spatial s, conv_spatial(c.graph, c.node, f.w));
   const size_t rank = c.out_type(0).dims.size();
   const int64_t groups = ir::attr_int(c.node, "group", 1);
@@ -163,11 +255,13 @@ Status lower_conv_form(LowerContext& c, const IntegerForm& f) {
   for (size_t a = 0; a < s.rank(); ++a) pointwise &= s.kernel[a].is(1) && s.strides[a] == 1 && s.pad_begin[a].is(0) && s.pad_end[a].is(0);
   std::vector<Dim> ints{Dim(pointwise ? 0 : static_cast<int64_t>(s.rank())), Dim(c.type(f.w).dtype == DType::u8)};
   if (!pointwise) append(ints, s.kernel), append(ints, s.strides), append(ints, s.dilations), append(ints, s.pad_begin);
+  peel_scale(f, seen);
   Outputs o = make_outputs(c, f.program.has_value(), seen);
   std::vector<Arg> extras = make_extras(c, f, seen);
   for (int64_t g = 0; g < groups; ++g) {
     Packed w = pack_filters(c, f, groups, g);
-    std::vector<Arg> in{c.in_as(f.x, columns(seen(c.view(f.x)), groups, g)), w.panels, w.sums, zero_point(c, f.x_zero, 1, 0), zero_point(c, f.w_zero, groups, g)}, out;
+    std::vector<Arg> in{c.in_as(f.x, columns(seen(c.view(f.x)), groups, g)), w.panels, w.sums, zero_point(c, f.x_zero, 1, 0), zero_point(c, f.w_zero, groups, g),
+                        column_vector(f, f.scale, seen, groups, g), column_vector(f, f.bias, seen, groups, g)}, out;
     for (Arg a : extras) a.view = columns(*a.view, groups, g), in.push_back(a);
     while (in.size() > 3 && in.back().kind == Arg::Kind::none) in.pop_back();
     for (size_t i = 0; i < o.args.size(); ++i) {
@@ -181,7 +275,7 @@ Status lower_conv_form(LowerContext& c, const IntegerForm& f) {
   return ok();
 }
 
-Status lower_matrix_form(LowerContext& c, const IntegerForm& f) {
+Status lower_matrix_form(LowerContext& c, IntegerForm f) {
   const bool vector_a = c.type(f.x).rank() == 1, vector_b = c.type(f.w).rank() == 1;
   Strided a = c.view(f.x);
   if (vector_a) a = with_axis(a, 0);
@@ -189,14 +283,18 @@ Status lower_matrix_form(LowerContext& c, const IntegerForm& f) {
   Strided b = constant ? Strided::dense(c.type(f.w).dims) : c.view(f.w);
   if (vector_b) b = with_axis(b, 1);
   Packed w = constant ? pack_constant(c, *constant, b) : pack_computed(c, c.in(f.w), b);
+  const size_t rank = c.out_type(0).dims.size();
   auto seen = [&](Strided v) {
+    // An operand of one element has an axis that the product of two vectors lacks.
+    while (v.dims.size() > rank) v.dims.erase(v.dims.begin()), v.strides.erase(v.strides.begin());
     if (vector_b) v = with_axis(v, v.dims.size());
     if (vector_a) v = with_axis(v, v.dims.size() - 1);
-    while (v.dims.size() < 1) v = with_axis(v, 0);
-    return v;
+    return v.dims.empty() ? with_axis(v, 0) : v;
   };
+  peel_scale(f, seen);
   Outputs o = make_outputs(c, f.program.has_value(), seen);
-  std::vector<Arg> in{c.in_as(f.x, a), w.panels, w.sums, zero_point(c, f.x_zero, 1, 0), zero_point(c, f.w_zero, 1, 0)}, out;
+  std::vector<Arg> in{c.in_as(f.x, a), w.panels, w.sums, zero_point(c, f.x_zero, 1, 0), zero_point(c, f.w_zero, 1, 0),
+                      column_vector(f, f.scale, seen, 1, 0), column_vector(f, f.bias, seen, 1, 0)}, out;
   for (Arg& e : make_extras(c, f, seen)) in.push_back(e);
   while (in.size() > 3 && in.back().kind == Arg::Kind::none) in.pop_back();
   for (size_t i = 0; i < o.args.size(); ++i) {

@@ -17,6 +17,9 @@ struct IntegerForm {
   std::vector<DType> extra_types;
   std::optional<kernels::vector::Program> program;  // of the sums as f32; none: the output is i32
   void extra(LowerContext& c, int input);         // a further operand of the program
+  int scale = -1, bias = -1;                      // of extras: along the columns, applied before the program
+  bool peeled = false;                            // scale and bias are set, and order: the extras that are left
+  std::vector<size_t> order;
 };
 
 // Emits the product into the node's outputs; leaves c.calls empty where the kernel does not apply (zero points

@@ -115,30 +115,37 @@ Status lower(LowerContext& c) {
   if (!takes_integer_product(c.graph, c.node, f) || !one(kXScale) || !one(kYScale) || !one(kYZero)) return ok();
   if (!one(kWScale) && (c.type(kWScale).rank() != 1 || (!f.conv && c.type(kW).rank() < 2))) return ok();
   ProgramBuilder b;
-  Reg sum = b.load(0), factor;
+  Reg sum = b.load(0);
   auto operand = [&](int i, Lane lane) {
     Strided v = c.view(i);
     if (product(v.dims).is(1)) v = Strided{v.offset, {}, {}};
     column_operand(f, c.in(i), v, c.type(i).dtype, rank);
     return b.load(static_cast<int>(f.extras.size()), lane);
   };
-  if (c.has(kBias)) sum = b.op(V::add, sum, b.op(V::to_f32, operand(kBias, Lane::i32)));
-  if (auto known = constant_factor(c)) {
-    if (known->size() == 1) {
-      factor = b.constant((*known)[0]);
-    } else {
-      Tensor t = Tensor::of<float>(DType::f32, {static_cast<int64_t>(known->size())}, std::span<const float>(*known));
-      Strided v = Strided::dense({Dim(static_cast<int64_t>(known->size()))});
-      column_operand(f, c.weight(std::move(t)), v, DType::f32, rank);
-      factor = b.load(static_cast<int>(f.extras.size()));
+  auto known = constant_factor(c);
+  auto* bias = c.constant_of(kBias);
+  if (known && (bias || !c.has(kBias))) {
+    // Scale and bias of the columns, which the kernel applies to the sums in registers.
+    auto vector = [&](const std::vector<float>& v) {
+      column_operand(f, c.weight(Tensor::of<float>(DType::f32, {static_cast<int64_t>(v.size())}, std::span<const float>(v))),
+                     Strided::dense({Dim(static_cast<int64_t>(v.size()))}), DType::f32, rank);
+      return b.load(static_cast<int>(f.extras.size()));
+    };
+    sum = b.op(V::mul, sum, vector(*known));
+    if (bias) {
+      std::vector<float> scaled(static_cast<size_t>(bias->count()));
+      for (size_t i = 0; i < scaled.size(); ++i)
+        scaled[i] = static_cast<float>(bias->at(static_cast<int64_t>(i)) * static_cast<double>((*known)[known->size() == 1 ? 0 : i]));
+      sum = b.op(V::add, sum, vector(scaled));
     }
   } else {
+    if (c.has(kBias)) sum = b.op(V::add, sum, b.op(V::to_f32, operand(kBias, Lane::i32)));
     Reg x = operand(kXScale, Lane::f32), w = operand(kWScale, Lane::f32);
-    factor = b.op(V::div, b.op(V::mul, x, w), operand(kYScale, Lane::f32));
+    sum = b.op(V::mul, sum, b.op(V::div, b.op(V::mul, x, w), operand(kYScale, Lane::f32)));
   }
   auto* zero = c.constant_of(kYZero);
   Reg z = zero ? b.constant_i32(static_cast<int32_t>(zero->at_int(0))) : operand(kYZero, Lane::i32);
-  b.store(0, saturate(b, b.op(V::mul, sum, factor), z, c.out_type(0).dtype));
+  b.store(0, saturate(b, sum, z, c.out_type(0).dtype));
   GE_TRY(f.program, b.finish(static_cast<int>(f.extras.size()) + 1, 1));
   return lower_integer_product(c, std::move(f));
 }

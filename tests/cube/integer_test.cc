@@ -14,6 +14,7 @@ struct Problem {
   std::vector<uint8_t> a;
   std::vector<int8_t> b, packed;      // b: [k, n]
   std::vector<int32_t> sums, start, rows, zeros;
+  std::vector<float> scale, bias;
 
   Problem(int64_t m_, int64_t n_, int64_t k_, bool extreme) : m(m_), n(n_), k(k_) {
     quads = cube::quads(k), panels = (n + 15) / 16, lda = 4 * quads + pick(0, 9), ldc = panels * 16 + pick(0, 5);
@@ -26,6 +27,7 @@ struct Problem {
     const int64_t dims[2] = {k, n}, strides[2] = {n, 1};
     cube::pack_integer({reinterpret_cast<std::byte*>(b.data()), DType::i8, 2, dims, strides}, packed.data(), sums.data());
     for (int64_t j = 0; j < panels * 16; ++j) start.push_back(static_cast<int32_t>(pick(INT32_MIN, INT32_MAX))), zeros.push_back(static_cast<int32_t>(pick(-128, 127)));
+    for (int64_t j = 0; j < panels * 16; ++j) scale.push_back(static_cast<float>(pick(-9, 9)) / 7), bias.push_back(static_cast<float>(pick(-9, 9)) * 1e8f);
     for (int64_t i = 0; i < m; ++i) rows.push_back(static_cast<int32_t>(pick(0, 255 * k)));
   }
 
@@ -46,12 +48,14 @@ void check(IntegerPath path, const Problem& p, bool with_rows, bool to_float) {
   t.start = p.start.data(), t.column_zero = p.zeros.data();
   t.row_sum = with_rows ? p.rows.data() : nullptr;
   t.to_float = to_float;
+  t.scale = p.scale.data(), t.bias = p.bias.data();
   t.c = c.data(), t.ldc = p.ldc;
   cube::multiply_integer_on(path, t);
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
       const int32_t got = c[static_cast<size_t>(i * p.ldc + j)], want = p.want(i, j, with_rows);
-      const auto as_float = static_cast<float>(want);
+      volatile float product = static_cast<float>(want) * p.scale[static_cast<size_t>(j)];
+      const float as_float = product + p.bias[static_cast<size_t>(j)];
       int32_t expected = want;
       if (to_float) std::memcpy(&expected, &as_float, 4);
       ASSERT_EQ(got, expected) << "row " << i << " column " << j << " of " << p.m << "x" << p.n << "x" << p.k;

@@ -31,7 +31,8 @@ void finish_rows(const IntegerBlock& t, int64_t i, int64_t j0, int64_t columns) 
       c[j] = static_cast<int32_t>(static_cast<uint32_t>(c[j]) - static_cast<uint32_t>(t.row_sum[i]) * static_cast<uint32_t>(t.column_zero[j0 + j]));
   if (!t.to_float) return;
   for (int64_t j = 0; j < columns; ++j) {
-    const auto f = static_cast<float>(c[j]);
+    float f = static_cast<float>(c[j]) * t.scale[j0 + j];
+    f += t.bias[j0 + j];
     std::memcpy(c + j, &f, sizeof f);
   }
 }
@@ -152,7 +153,10 @@ template <int MR, int NV>
     GE_EACH(acc[i][j] = _mm512_sub_epi32(acc[i][j], _mm512_mullo_epi32(_mm512_set1_epi32(t.row_sum[i0 + i]), _mm512_loadu_si512(t.column_zero + j0 + 16 * j))))
   }
   if (t.to_float) {
-    GE_EACH(_mm512_storeu_ps(c + i * t.ldc + 16 * j, _mm512_maskz_cvtepi32_ps(0xffff, acc[i][j])))
+    __m512 scale[NV], bias[NV];
+    GE_UNROLL
+    for (int j = 0; j < NV; ++j) scale[j] = _mm512_loadu_ps(t.scale + j0 + 16 * j), bias[j] = _mm512_loadu_ps(t.bias + j0 + 16 * j);
+    GE_EACH(_mm512_storeu_ps(c + i * t.ldc + 16 * j, _mm512_add_ps(_mm512_mul_ps(_mm512_maskz_cvtepi32_ps(0xffff, acc[i][j]), scale[j]), bias[j])))
   } else {
     GE_EACH(_mm512_storeu_si512(c + i * t.ldc + 16 * j, acc[i][j]))
   }

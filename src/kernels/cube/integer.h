@@ -27,7 +27,9 @@ struct IntegerBlock {
   const int32_t* start = nullptr;       // [16 * panels]: what the sums of a column begin with
   const int32_t* row_sum = nullptr;     // [m], or null: row_sum[i] * column_zero[j] is taken off
   const int32_t* column_zero = nullptr; // [16 * panels]
-  bool to_float = false;                // C is f32, rounded to nearest even; else i32
+  bool to_float = false;                // C is f32: the sum rounded to nearest even, * scale[j] + bias[j]; else i32
+  const float* scale = nullptr;         // [16 * panels] each, with to_float
+  const float* bias = nullptr;
   int32_t* c = nullptr;                 // row i at c + i * ldc, 16 * panels values; overlaps nothing
   int64_t ldc = 0;
 };

@@ -6,11 +6,13 @@
 //   in[2]  i32 [batch..., 16 * panels]: the sums of B's columns as packed; dense each
 //   in[3]  za: one element of A's type, or absent (0)
 //   in[4]  zb: u8 or i8, one element or [N]; or absent
-//   in[5+] operands of the vector program, broadcastable to out, inner stride 1 or 0
+//   in[5]  f32, one element or [N], or absent (1); in[6] likewise, or absent (0): the program sees
+//          sum * in[5] + in[6], the sum as f32
+//   in[7+] operands of the vector program, broadcastable to out, inner stride 1 or 0
 //   out    [batch..., M, N], or [n, spatial..., N]; without a program one i32 output of any strides; with one
 //          as many as it stores, inner stride 1
 //   ints   [rank, unsigned B, kernel[rank], strides[rank], dilations[rank], pad_begin[rank]]; rank 0: matrices
-//   blob   a vector program whose input 0 is the sum as f32 and whose inputs 1.. are in[5+], or empty
+//   blob   a vector program whose input 0 is the scaled sum and whose inputs 1.. are in[7+], or empty
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +26,7 @@ namespace ge::kernels::cube {
 namespace {
 
 constexpr int64_t kRows = 96, kColumns = 128;
-constexpr size_t kExtra = 5;
+constexpr size_t kExtra = 7;
 constexpr int64_t kMaxNumber = (int64_t{1} << 31) - 1;
 
 struct Plan {
@@ -37,7 +39,9 @@ struct Plan {
   int a_operand = -1, b_operand = 0, sums_operand = 1, out_operand = 2, extra_operand = 0;
   std::shared_ptr<const vector::Compiled> program;
   int64_t groups = 1, row_splits = 1, column_splits = 1;
-  int64_t at_tile = 0, at_start = 0, at_zero = 0, at_sums = 0, at_program = 0;  // of scratch; the rows come first
+  // Of scratch: dense rows come first; then the tile, four vectors along the columns, sums of rows.
+  int64_t at_tile = 0, at_columns = 0, at_sums = 0, at_program = 0;
+  int64_t width = 0;            // of such a vector
 };
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -104,7 +108,14 @@ Status check_operands(const Call& call, Plan& plan) {
 }
 
 Status check_zeros(const Call& call, const Plan& plan) {
-  for (size_t i = 3; i < std::min(call.in.size(), kExtra); ++i) {
+  for (size_t i = 5; i < std::min(call.in.size(), kExtra); ++i) {
+    if (!has_input(call, i)) continue;
+    const View& v = call.in[i];
+    GE_RETURN_IF_ERROR(check_view(v, DType::f32, 0, kMaxRank, "scale or bias of cube.integer_product"));
+    if (call.blob.empty()) return bad("scales without a program");
+    if (v.count() != 1 && (v.rank < 1 || v.count() != plan.n || v.dim(-1) != plan.n)) return bad("wrong shape of scale or bias");
+  }
+  for (size_t i = 3; i < std::min<size_t>(call.in.size(), 5); ++i) {
     if (!has_input(call, i)) continue;
     const View& z = call.in[i];
     if (!is_byte(z.dtype) || (i == 3 && z.dtype != call.in[0].dtype)) return bad("wrong type of zero point");
@@ -158,7 +169,7 @@ Status build_rows(const Call& call, Plan& plan) {
 Result<double> build_program(const Call& call, Plan& plan) {
   if (call.blob.empty()) {
     if (call.out.size() != 1 || call.out[0].dtype != DType::i32) return bad("without a program the output is one i32 tensor");
-    if (call.in.size() > kExtra) return bad("without a program there are at most 5 inputs");
+    if (call.in.size() > kExtra) return bad("without a program there are no operands of one");
     return 1.0;
   }
   GE_TRY(vector::Program program, vector::decode(call.blob));
@@ -214,9 +225,9 @@ Result<Work> prepare(const Call& call) {
   if (plan->ld % 4096 == 0) plan->ld += 64;
   const int64_t rows = std::min(kRows, plan->space.rows());
   plan->at_tile = plan->in_place ? 0 : rows * plan->ld;
-  plan->at_start = plan->at_tile + rows * kColumns * 4;
-  plan->at_zero = plan->at_start + kColumns * 4;
-  plan->at_sums = plan->at_zero + kColumns * 4;
+  plan->width = ceil_div(plan->n, 16) * 16;
+  plan->at_columns = plan->at_tile + rows * kColumns * 4;
+  plan->at_sums = plan->at_columns + 4 * plan->width * 4;
   plan->at_program = plan->at_sums + round64(rows * 4);
   work.scratch = plan->at_program + (plan->program ? vector::scratch_bytes(*plan->program, kColumns) : 0);
   work.chunks = plan->groups * plan->row_splits * plan->column_splits;
@@ -249,14 +260,44 @@ Zeros read_zeros(const Call& call, const Plan& plan) {
   return z;
 }
 
-// What the sums of columns [j0, j0 + count) begin with, and B's zero points as packed.
-void column_starts(const Call& call, const Plan& plan, const Zeros& z, const int32_t* sums, int64_t j0, int64_t count, int32_t* start, int32_t* zero) {
-  for (int64_t j = 0; j < count; ++j) {
-    int64_t zb = 0;
-    if (z.b && j0 + j < plan.n) zb = (has_input(call, 4) ? zero_value(call.in[4], j0 + j) : 0) - (plan.unsigned_b ? 128 : 0);
-    zero[j] = static_cast<int32_t>(zb);
-    start[j] = static_cast<int32_t>(static_cast<uint32_t>(plan.k * z.a * zb - z.a * sums[j0 + j]));
+// The vectors along the columns, in scratch: what sums begin with, B's zero points as packed, scales and biases.
+struct Columns {
+  int32_t *start, *zero;
+  float *scale, *bias;
+};
+
+Columns columns_of(const Call& call, const Plan& plan) {
+  auto* at = reinterpret_cast<int32_t*>(call.scratch + plan.at_columns);
+  auto* f = reinterpret_cast<float*>(at);
+  return {at, at + plan.width, f + 2 * plan.width, f + 3 * plan.width};
+}
+
+void spread(const Call& call, size_t i, float otherwise, int64_t j0, int64_t j1, float* to) {
+  if (!has_input(call, i)) return std::fill(to + j0, to + j1, otherwise);
+  const View& v = call.in[i];
+  const int64_t step = v.count() == 1 ? 0 : v.stride(-1);
+  for (int64_t j = j0; j < j1; ++j) to[j] = v.as<float>()[j * step];
+}
+
+// Fills columns [j0, j1) for one index of the outer axes.
+void fill_columns(const Call& call, const Plan& plan, const Zeros& z, int64_t outer, int64_t j0, int64_t j1) {
+  const Columns c = columns_of(call, plan);
+  const auto* sums = call.in[2].as<int32_t>() + plan.space.offset(plan.sums_operand, outer);
+  const int64_t end = ceil_div(j1, 16) * 16;
+  const auto za = static_cast<uint32_t>(z.a);
+  for (int64_t j = j0; j < end; ++j) c.start[j] = static_cast<int32_t>(0u - za * static_cast<uint32_t>(sums[j]));
+  if (z.b) {
+    std::fill(c.zero + j0, c.zero + end, 0);
+    for (int64_t j = j0; j < j1; ++j) {
+      const int64_t zb = (has_input(call, 4) ? zero_value(call.in[4], j) : 0) - (plan.unsigned_b ? 128 : 0);
+      c.zero[j] = static_cast<int32_t>(zb);
+      c.start[j] = static_cast<int32_t>(static_cast<uint32_t>(c.start[j]) + static_cast<uint32_t>(plan.k * z.a * zb));
+    }
   }
+  if (!plan.program) return;
+  spread(call, 5, 1, j0, j1, c.scale);
+  spread(call, 6, 0, j0, j1, c.bias);
+  std::fill(c.scale + j1, c.scale + end, 0.0f), std::fill(c.bias + j1, c.bias + end, 0.0f);
 }
 
 void run_program(const Call& call, const Plan& plan, int64_t outer, const int32_t* tile, int64_t ldc, int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -299,13 +340,11 @@ void run_block(const Call& call, const Plan& plan, const Zeros& z, int64_t outer
   } else {
     if (plan.window.rank) window_rows(plan.window, from, outer * plan.space.rows() + i0, rows, z.pad, dense, plan.ld);
     else matrix_rows(from, lda, a.stride(-1), rows, plan.k, dense, plan.ld);
-    finish_integer_rows(dense, rows, plan.k, plan.ld, plan.signed_a, z.b ? row_sums : nullptr);
+    if (plan.signed_a || z.b) finish_integer_rows(dense, rows, plan.k, plan.ld, plan.signed_a, z.b ? row_sums : nullptr);
   }
   const View& b = call.in[1];
-  const auto* sums = call.in[2].as<int32_t>() + plan.space.offset(plan.sums_operand, outer);
+  const Columns columns = columns_of(call, plan);
   t.b_stride = t.quads * 64;
-  t.start = reinterpret_cast<const int32_t*>(call.scratch + plan.at_start);
-  t.column_zero = reinterpret_cast<const int32_t*>(call.scratch + plan.at_zero);
   t.row_sum = z.b ? row_sums : nullptr;
   t.to_float = plan.program != nullptr;
   t.c = reinterpret_cast<int32_t*>(call.scratch + plan.at_tile);
@@ -313,7 +352,8 @@ void run_block(const Call& call, const Plan& plan, const Zeros& z, int64_t outer
     t.n = std::min(kColumns, j1 - j);
     t.ldc = ceil_div(t.n, 16) * 16;
     t.b = b.as<int8_t>() + plan.space.offset(plan.b_operand, outer) + j / 16 * t.b_stride;
-    column_starts(call, plan, z, sums, j, t.ldc, reinterpret_cast<int32_t*>(call.scratch + plan.at_start), reinterpret_cast<int32_t*>(call.scratch + plan.at_zero));
+    t.start = columns.start + j, t.column_zero = columns.zero + j;
+    t.scale = columns.scale + j, t.bias = columns.bias + j;
     multiply_integer(t);
     if (plan.program) run_program(call, plan, outer, t.c, t.ldc, i0, rows, j, t.n);
     else store_sums(call, plan, outer, t.c, t.ldc, i0, rows, j, t.n);
@@ -329,11 +369,13 @@ Status run(const Call& call, int64_t chunk) {
   const int64_t j0 = units * column / plan.column_splits * 64, j1 = std::min(plan.n, units * (column + 1) / plan.column_splits * 64);
   const int64_t i0 = plan.space.rows() * split / plan.row_splits, i1 = plan.space.rows() * (split + 1) / plan.row_splits;
   const int64_t blocks = ceil_div(i1 - i0, kRows), last = plan.space.outer() * (group + 1) / plan.groups;
-  for (int64_t outer = plan.space.outer() * group / plan.groups; outer < last; ++outer)
-    for (int64_t s = 0; s < blocks; ++s) {
-      const int64_t begin = i0 + (i1 - i0) * s / blocks, end = i0 + (i1 - i0) * (s + 1) / blocks;
-      run_block(call, plan, z, outer, begin, end - begin, j0, j1);
-    }
+  // Blocks of nearly equal height, in whole tiles of 6 and 8 rows.
+  const int64_t height = std::min(kRows, ceil_div(ceil_div(i1 - i0, std::max<int64_t>(blocks, 1)), 24) * 24);
+  if (j0 >= j1) return ok();
+  for (int64_t outer = plan.space.outer() * group / plan.groups; outer < last; ++outer) {
+    fill_columns(call, plan, z, outer, j0, j1);
+    for (int64_t i = i0; i < i1; i += height) run_block(call, plan, z, outer, i, std::min(height, i1 - i), j0, j1);
+  }
   return ok();
 }
 
