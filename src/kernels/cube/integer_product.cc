@@ -188,21 +188,22 @@ Result<double> build_program(const Call& call, Plan& plan) {
   return vector::cycles_per_element(program);
 }
 
-// Chunks of 60,000 estimated cycles or more, 64 at most.
+// Chunks of 100,000 estimated cycles or more, 64 at most. Every column chunk gathers its windows again.
 void cut(Plan& plan, double program_cycles) {
   const double rows = static_cast<double>(plan.space.rows()), outer = static_cast<double>(plan.space.outer());
   const double n = static_cast<double>(plan.n), k = static_cast<double>(plan.k);
   const double cycles = outer * (n * (k * std::max(rows / 96, 0.15) + rows * (2 + program_cycles)) + rows * k / 8);
   int64_t want = 1;
-  while (want < 64 && static_cast<double>(want) * 60000 <= cycles) want *= 2;
+  while (want < 64 && static_cast<double>(want) * 100000 <= cycles) want *= 2;
   if (plan.space.outer() >= want) {
     plan.groups = want;
     return;
   }
   plan.groups = plan.space.outer();
   const int64_t each = ceil_div(want, plan.groups);
-  plan.row_splits = std::clamp<int64_t>(plan.space.rows() / 48, 1, each);
-  plan.column_splits = std::min(ceil_div(each, plan.row_splits), ceil_div(plan.n, 64));
+  const bool windows = plan.window.rank > 0;
+  plan.row_splits = std::clamp<int64_t>(plan.space.rows() / (windows ? 24 : 48), 1, each);
+  plan.column_splits = std::min(ceil_div(each, plan.row_splits), ceil_div(plan.n, windows ? 256 : 64));
 }
 
 Result<Work> prepare(const Call& call) {
@@ -276,6 +277,7 @@ void spread(const Call& call, size_t i, float otherwise, int64_t j0, int64_t j1,
   if (!has_input(call, i)) return std::fill(to + j0, to + j1, otherwise);
   const View& v = call.in[i];
   const int64_t step = v.count() == 1 ? 0 : v.stride(-1);
+  if (step == 1) return static_cast<void>(std::copy(v.as<float>() + j0, v.as<float>() + j1, to + j0));
   for (int64_t j = j0; j < j1; ++j) to[j] = v.as<float>()[j * step];
 }
 

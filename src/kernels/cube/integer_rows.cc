@@ -54,11 +54,13 @@ void window_rows(const IntegerWindow& w, const uint8_t* x, int64_t first, int64_
     const Line l = line_at(w, start);
     const uint8_t* image = x + n * w.xn + start * w.xs[2];
     uint8_t* at = to;
+    const bool whole = l.joined && l.first == 0 && l.last == w.kernel[2];
     for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
       const int64_t d = od * w.stride[0] - w.pad[0] + kd * w.dilation[0];
       for (int64_t kh = 0; kh < w.kernel[1]; ++kh, at += line) {
         const int64_t h = oh * w.stride[1] - w.pad[1] + kh * w.dilation[1];
         if (d < 0 || d >= w.in[0] || h < 0 || h >= w.in[1]) fill_bytes(at, pad, line);
+        else if (whole) move::copy_row(reinterpret_cast<std::byte*>(at), reinterpret_cast<const std::byte*>(image + d * w.xs[0] + h * w.xs[1]), line);
         else copy_line(w, l, image + d * w.xs[0] + h * w.xs[1], pad, at);
       }
     }
