@@ -203,3 +203,37 @@ def test_fake_quantisation_is_kept(relu, residual):
     apart = np.rint(np.abs(y - plain) / step)
     assert apart.max() <= 1 and (apart > 0).mean() < 0.002
     assert any(f["rule"] == "integer_products" for f in fused.report()["fused"])
+
+
+@pytest.mark.parametrize("op", ["ConvInteger", "QLinearConv"])
+@pytest.mark.parametrize("group", [1, 2, 40])
+def test_groups(op, group, tmp_path):
+    """Few groups as sums of bytes, many in f32."""
+    feeds = {"x": bytes_of((2, 40, 9, 11))}
+    constants = {"w": bytes_of((40, 40 // group, 3, 3), np.int8), "xs": F(0.031415), "xz": np.uint8(117), "wz": np.zeros(40, np.int8),
+                 "ws": (RNG.random(40) / 50 + 0.002).astype(F), "ys": F(1.7713), "yz": np.uint8(128),
+                 "b": RNG.integers(-900, 900, 40).astype(np.int32), "w0": np.int8(0)}
+    attrs = {"group": group, "pads": [1, 1, 1, 1]}
+    if op == "ConvInteger":
+        node, kind = helper.make_node(op, ["x", "w", "xz", "w0"], ["y"], **attrs), TensorProto.INT32
+    else:
+        node, kind = helper.make_node(op, ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"], **attrs), TensorProto.UINT8
+    model = build([node], feeds, [("y", kind)], constants)
+    compare(model, feeds, tmp_path, steps=0 if op == "ConvInteger" else 1)
+    assert ge.compile(model.SerializeToString()).report()["reference_ops"] == []
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "Transpose", "Reshape"])
+@pytest.mark.parametrize("same", [True, False])
+def test_moves_of_dequantised_bytes(op, same, tmp_path):
+    """They move the bytes where both conversions are the same, and only there."""
+    feeds = {"x": bytes_of((2, 5, 8, 6))}
+    constants = {"s": F(0.0314), "z": np.uint8(9), "t": F(0.0314 if same else 0.0513), "shape": np.array([2, -1])}
+    attrs = {"MaxPool": {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 0]}, "Transpose": {"perm": [0, 2, 3, 1]}}.get(op, {})
+    nodes = [helper.make_node("DequantizeLinear", ["x", "s", "z"], ["d"]),
+             helper.make_node(op, ["d", "shape"] if op == "Reshape" else ["d"], ["m"], **attrs),
+             helper.make_node("QuantizeLinear", ["m", "t", "z"], ["y"])]
+    if op != "Reshape":
+        del constants["shape"]
+    model = build(nodes, feeds, [("y", TensorProto.UINT8)], constants)
+    compare(model, feeds, tmp_path, steps=0 if same else 1)
