@@ -10,7 +10,6 @@ _NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "bool": "bool", 
 _ML_DTYPES = {"bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz",
               "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu",
               "f4e2m1": "float4_e2m1fn", "u4": "uint4", "i4": "int4", "u2": "uint2", "i2": "int2"}
-_EXTENDED = {"int4": np.int8, "int2": np.int8, "uint4": np.uint8, "uint2": np.uint8}
 
 _ML_NAMES = frozenset(_ML_DTYPES.values())
 
@@ -47,10 +46,6 @@ def to_native(value, port):
                     cause="types are not converted silently", fix=f"pass array.astype('{port.dtype}')")
     if array.dtype.name in _ML_NAMES:
         array = _as_integers(array)
-    if port.dtype.name in _ML_DTYPES.values():  # they travel as integers of their size
-        if port.dtype.name in _EXTENDED:  # ml_dtypes leaves the high bits open
-            array = array.astype(_EXTENDED[port.dtype.name])
-        array = array.view(f"u{array.dtype.itemsize}")
     # np.ascontiguousarray would give a 0-d array one dimension.
     return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
 
