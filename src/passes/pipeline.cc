@@ -7,8 +7,9 @@
 
 namespace ge::passes {
 
-// The order is a decision: products of bytes while their constants are bytes, simplify until nothing changes, then fuse from the largest shapes to the
-// smallest, then what remains becomes vector regions, and last the physical layout.
+// The order is a decision: products of bytes while their constants are bytes, then simplify until nothing changes,
+// then fuse from the largest shapes to the smallest, then what remains becomes vector regions, and last the
+// physical layout.
 std::vector<Pass> pipeline() {
   return {
       {"expand", "operators that others say are written as these", expand},
