@@ -65,6 +65,43 @@ TEST(Conv, LargeShapes) {
   }
 }
 
+// Taps that lie above, below, before or behind the input are skipped, up to whole windows; they must
+// not touch the sums even where weights are infinite.
+TEST(Conv, PaddedRows) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(13);
+    for (int done = 0; done < 150;) {
+      ConvCase p;
+      p.rank = static_cast<int>(pick(rng, {1, 2, 2, 2, 3})), p.n = pick(rng, {1, 2});
+      p.groups = pick(rng, {1, 1, 2});
+      p.c = pick(rng, {2, 30, 180}) * p.groups, p.m = pick(rng, {5, 16, 70}) * p.groups;
+      for (int a = 3 - p.rank; a < 3; ++a) {
+        p.in[a] = pick(rng, {1, 2, 4, 7}), p.k[a] = pick(rng, {2, 3, 5}), p.stride[a] = pick(rng, {1, 2});
+        p.dilation[a] = pick(rng, {1, 1, 2});
+        p.begin[a] = pick(rng, {0, 1, 3, 12}), p.end[a] = pick(rng, {0, 1, 3, 12});
+      }
+      if (!p.size_output() || p.m * p.taps_times_pixels() * p.c > 30'000'000) continue;
+      ++done;
+      p.residual = rng() % 2, p.act = pick(rng, {0, 1});
+      rng() % 3 ? check_conv(p, "cube.conv", rng) : check_program(p, "cube.conv", rng);
+      if (HasFailure()) return;
+    }
+    ConvCase p;
+    p.c = 4, p.m = 20, p.in[1] = p.in[2] = 6, p.k[1] = p.k[2] = 3, p.begin[1] = p.end[1] = 1;
+    ASSERT_TRUE(p.size_output());
+    ConvOperands o(p, false, rng);
+    for (int64_t m = 0; m < p.m; ++m) o.w.at({m, 1, 0, 1}) = std::numeric_limits<float>::infinity();
+    cube::pack_conv_weights(o.w.view(), 1, o.packed.view().as<float>());
+    run_kernel("cube.conv", o.task(p), rng);
+    for (int64_t m = 0; m < p.m; ++m)
+      for (int64_t w = 0; w < p.out[2]; ++w) {
+        EXPECT_TRUE(std::isfinite(o.y.at({0, m, 0, w}))) << name(i);
+        EXPECT_FALSE(std::isfinite(o.y.at({0, m, 1, w}))) << name(i);
+      }
+  }
+}
+
 // Groups of 2, 4 and 8 channels have loops of their own: every row width up to three tiles and
 // every edge.
 TEST(Conv, NarrowGroupsEveryEdge) {

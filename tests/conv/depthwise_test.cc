@@ -42,6 +42,32 @@ TEST(Depthwise, EveryEdge) {
   }
 }
 
+// 3x3 windows take several output rows together: every height, with and without rows that are cut
+// off, in several images, on operands with gaps, with a residual and with a vector program.
+TEST(Depthwise, RowsTogether) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(8);
+    for (int64_t s : {1, 2})
+      for (int64_t h = 1; h <= 12; ++h)
+        for (int64_t pads = 0; pads < 9; ++pads)
+          for (int64_t c : {16, 33}) {
+            ConvCase p;
+            p.n = pick(rng, {1, 2}), p.c = p.groups = p.m = c;
+            p.in[1] = h, p.in[2] = pick(rng, {3, 7, 8, 15, 22});
+            p.k[1] = p.k[2] = 3, p.stride[1] = p.stride[2] = s;
+            p.begin[1] = pads % 3, p.end[1] = pads / 3;
+            p.begin[2] = pick(rng, {0, 1}), p.end[2] = pick(rng, {0, 1});
+            if (!p.size_output()) continue;
+            if (rng() % 4 == 0) p.rank = 3, p.in[0] = 3, p.begin[0] = pick(rng, {0, 1}), p.size_output();
+            p.act = pick(rng, {0, 1, 2, 3}), p.residual = rng() % 2;
+            p.lx = pick(rng, {1, 1, 2}) == 2 ? Layout::odd : Layout::last;
+            rng() % 4 ? check_conv(p, "cube.depthwise", rng) : check_program(p, "cube.depthwise", rng);
+            if (HasFailure()) return;
+          }
+  }
+}
+
 TEST(Depthwise, VectorProgram) {
   for (Isa i : isas()) {
     UseIsa use(i);

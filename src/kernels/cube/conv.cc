@@ -124,10 +124,35 @@ void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, flo
   }
 }
 
-// Pixels [first, first + count) of the block's run, over which y advances evenly; output channels
-// [n0, n0 + n) of group g. a: the block's first row of A.
+// The axis whose taps are skipped where they lie outside the input: the outermost one that has several. Taps of
+// the ones inside it always take part, with zeros from the buffer.
+int outer_axis(const ConvShape& s) { return s.k[0] > 1 ? 0 : 1; }
+
+// The pixels from `first` on, at most `count`, whose rows have the same taps inside the input as the first one.
+// Pair panels are always read whole.
+struct Alike {
+  TapRange taps;
+  int64_t count;
+};
+Alike alike(const Job& j, int64_t first, int64_t count) {
+  const ConvShape& s = j.p.s;
+  const int axis = outer_axis(s);
+  if (j.p.in_place || j.p.bf16) return {{0, s.k[axis]}, count};
+  if (axis == 0) return {valid_taps(s, 0, j.block.at.d), count};
+  const int64_t width = j.block.columns, skip = first - j.block.first;
+  int64_t h = j.block.at.h + skip / width, rows = skip / width + 1;
+  const TapRange taps = valid_taps(s, 1, h);
+  for (; rows < j.block.rows; ++rows) {
+    const TapRange next = valid_taps(s, 1, ++h);
+    if (next.first != taps.first || next.last != taps.last) break;
+  }
+  return {taps, std::min(count, rows * width - skip)};
+}
+
+// Pixels [first, first + count) of the block's run, over which y advances evenly, with these taps of
+// the outer axis; output channels [n0, n0 + n) of group g. a: the block's first row of A.
 void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n, int64_t first,
-                  int64_t count) {
+                  int64_t count, TapRange taps) {
   const ConvPlan& p = j.p;
   const ConvShape& s = p.s;
   int64_t skip = first - j.block.first, m0 = g * p.mg + n0;
@@ -141,10 +166,13 @@ void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n
     t.a = a + skip * p.x.s[2], t.lda = p.x.s[2];
   else
     t.a = a, t.row_offset = j.rows + skip, t.segment_offset = j.segments;
-  t.segments = p.segments, t.segment_k = p.segment_k;
+  t.segment_k = p.segment_k;
+  const int64_t each = p.segments / s.k[outer_axis(s)];  // segments of a tap
+  t.segments = each * (taps.last - taps.first);
+  if (t.segment_offset) t.segment_offset += each * taps.first;
   t.b_stride = p.k * kPanel;
   const int64_t b_offset = (g * p.panels + n0 / kPanel) * t.b_stride;
-  if (!p.bf16) t.b = j.call.in[1].as<float>() + b_offset;
+  if (!p.bf16) t.b = j.call.in[1].as<float>() + b_offset + each * taps.first * p.segment_k * kPanel;
   float* y = j.call.out[0].as<float>();
   Pixel at = pixel_at(s, first);
   t.c = p.scatter ? j.tile : y + pixel_offset(p.y, at) + m0 * p.y.c;
@@ -183,7 +211,7 @@ void multiply_block(const Job& j, int64_t g, int64_t n0, int64_t n) {
   }
   int64_t end = j.block.first + j.block.count;
   for (int64_t first = j.block.first; first < end;) {
-    int64_t count = std::min(end - first, p.even - first % p.even);
+    auto [taps, count] = alike(j, first, std::min(end - first, p.even - first % p.even));
     const float* rows = a;
     if (p.bf16 && p.in_place) {
       count = std::min(count, kBlockRows);
@@ -192,7 +220,7 @@ void multiply_block(const Job& j, int64_t g, int64_t n0, int64_t n) {
                    reinterpret_cast<uint16_t*>(j.buffer));
       rows = j.buffer;
     }
-    multiply_run(j, rows, g, n0, n, first, count);
+    multiply_run(j, rows, g, n0, n, first, count, taps);
     first += count;
   }
 }

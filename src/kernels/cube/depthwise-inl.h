@@ -48,9 +48,10 @@ GE_INLINE V::F activate(V::F x, const DepthwiseRow& r) {
 
 // Stores T finished sums. The branches are outside of the loops: the sums must stay in registers.
 template <int T>
-GE_INLINE void finish(V::F (&acc)[T], const DepthwiseRow& r, int64_t c, int64_t ow) {
-  if (r.residual) {
-    const float* p = r.residual + ow * r.residual_step + c;
+GE_INLINE void finish(V::F (&acc)[T], const DepthwiseRow& r, int64_t c, int64_t ow, float* out,
+                      const float* residual) {
+  if (residual) {
+    const float* p = residual + ow * r.residual_step + c;
     GE_UNROLL
     for (int t = 0; t < T; ++t) acc[t] = V::add(acc[t], V::load(p + t * r.residual_step));
   }
@@ -61,7 +62,7 @@ GE_INLINE void finish(V::F (&acc)[T], const DepthwiseRow& r, int64_t c, int64_t 
     GE_UNROLL
     for (int t = 0; t < T; ++t) acc[t] = activate(acc[t], r);
   }
-  float* y = r.y + ow * r.y_step + c;
+  float* y = out + ow * r.y_step + c;
   GE_UNROLL
   for (int t = 0; t < T; ++t) V::store(y + t * r.y_step, acc[t]);
 }
@@ -96,7 +97,7 @@ GE_INLINE void dw_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
       }
     }
   }
-  finish<T>(acc, r, c, ow);
+  finish<T>(acc, r, c, ow, r.y, r.residual);
 }
 
 // All channels of pixels [ow, ow + T): neighbouring channels one after another, as they lie in
@@ -235,5 +236,7 @@ static void dw_row(const DepthwiseRow& r) {
     fn[t.width](r, t.begin);
   }
 }
+
+#include "kernels/cube/depthwise_rows-inl.h"
 
 #undef GE_UNROLL_COLUMNS

@@ -18,6 +18,7 @@ namespace ge::kernels::cube {
 namespace {
 
 constexpr std::string_view kName = "cube.depthwise";
+constexpr int64_t kMaxRows = 8;  // input rows of the output rows that are computed together
 constexpr int64_t kBlock = 64;  // channels of a block
 
 struct State {
@@ -29,6 +30,7 @@ struct State {
   bool gather_residual = false;
   int64_t group = 1;  // channels of a group
   int64_t channel_pieces = 1;
+  bool rows_together = false;  // several output rows at once: dw_rows()
   int64_t block = kBlock;  // channels that go down the rows of a chunk together
   std::vector<DepthwiseTile> tiles;
   // Parts of the scratch. The residual has its own: overlapping vectors are computed twice.
@@ -39,13 +41,25 @@ struct State {
 int64_t round64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // What all rows of a task share.
-DepthwiseRow geometry(const ConvShape& s) {
+DepthwiseRow geometry(const State& st) {
+  const ConvShape& s = st.s;
+  const int64_t tile = st.rows_together ? kMaxRowsTile : kMaxTile;
   DepthwiseRow r;
   r.width = s.in[2];
   r.kw = s.k[2], r.stride = s.stride[2], r.dilation = s.dilation[2], r.pad = s.pad[2];
   r.out = s.out[2];
-  r.tile_count = (s.out[2] + kMaxTile - 1) / kMaxTile;
+  r.tile_count = (s.out[2] + tile - 1) / tile;
   return r;
+}
+
+// True if dw_rows() computes this: then no tile has more than one column outside of the input.
+bool takes_rows_together(const State& st) {
+  const ConvShape& s = st.s;
+  bool window = s.k[1] == 3 && s.k[2] == 3 && s.dilation[1] == 1 && s.dilation[2] == 1 &&
+                s.stride[1] == s.stride[2] && s.stride[1] <= 2;
+  int64_t right = (s.out[2] - 1) * s.stride[2] - s.pad[2] + 3 - s.in[2];
+  bool one_plane = s.k[0] == 1 && s.pad[0] == 0 && (s.out[0] - 1) * s.stride[0] < s.in[0];
+  return one_plane && st.group == 1 && st.in_place && !st.scatter && !st.gather_residual && window && s.pad[2] <= 1 && right <= 1;
 }
 
 // Fills st; the numbers are known to be sane.
@@ -63,15 +77,16 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
         std::min<int64_t>(s.k[0] * s.k[1] + 1, 1 << 10) * s.in[2] * 64;  // of 16 channels
     st.block = s.k[0] * s.k[1] < 7 ? panels(s.m) * 16 : std::max<int64_t>(2, 40960 / bytes) * 16;
   }
+  st.rows_together = takes_rows_together(st);
   // Kept while there are few; in wide rows the arithmetic is soon forgotten.
-  DepthwiseRow r = geometry(s);
+  DepthwiseRow r = geometry(st);
   if (r.tile_count <= 256)
     for (int64_t i = 0; i < r.tile_count; ++i) st.tiles.push_back(depthwise_tile(r, i));
   int64_t window_rows = s.k[0] * s.k[1];
   if (!product_within({window_rows, s.in[2], kBlock * 4}, int64_t{1} << 40) ||
       !product_within({window_rows, 16}, int64_t{1} << 40))
     return error(code::kTooLarge, format("{}: the window is too large", kernel));
-  st.rows_bytes = round64(window_rows * 16);
+  st.rows_bytes = round64((window_rows + kMaxRows) * 16);
   if (!st.in_place) st.input_bytes = round64(window_rows * s.in[2] * kBlock * 4);
   if (st.scatter) st.output_bytes = round64(s.out[2] * kBlock * 4);
   if (st.gather_residual) st.residual_bytes = round64(s.out[2] * kBlock * 4);
@@ -118,8 +133,8 @@ Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   auto* input = reinterpret_cast<float*>(call.scratch + st.rows_bytes);
   float* output = input + st.input_bytes / 4;
   Strip p{
-      st,         call, m0, n, x, x + s.k[0] * s.k[1], input, output, output + st.output_bytes / 4,
-      geometry(s)};
+      st,         call, m0, n, x, x + s.k[0] * s.k[1] + kMaxRows, input, output, output + st.output_bytes / 4,
+      geometry(st)};
   Epilogue e = register_epilogue(call, s);
   DepthwiseRow& r = p.row;
   r.x = p.x, r.w = p.w;
@@ -133,6 +148,32 @@ Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   r.act = e.act, r.lo = e.lo, r.hi = e.hi, r.alpha = e.alpha;
   if (!st.tiles.empty()) r.tiles = st.tiles.data();
   return p;
+}
+
+// Output rows [at.h, at.h + count) of one plane, together.
+void run_rows(Strip& p, const Pixel& at, int64_t count) {
+  const State& st = p.st;
+  const ConvShape& s = st.s;
+  DepthwiseRow& r = p.row;
+  const float* image = p.call.in[0].as<float>() + at.n * s.xn + at.d * s.stride[0] * s.xs[0] + p.m0 * s.xc;
+  const int64_t first = at.h * s.stride[1] - s.pad[1], rows = (count - 1) * s.stride[1] + 3;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t ih = first + i;
+    p.x[i] = ih >= 0 && ih < s.in[1] ? image + ih * s.xs[1] : nullptr;
+  }
+  for (int64_t i = 0; i < 3; ++i) p.w[i] = p.call.in[1].as<float>() + i * 3 * r.weight_step + p.m0;
+  r.y = p.call.out[0].as<float>() + pixel_offset(st.y, at) + p.m0 * s.yc;
+  r.y_row = st.y.s[1];
+  if (present(p.call, 3)) {
+    r.residual = p.call.in[3].as<float>() + pixel_offset(st.residual, at) + p.m0 * st.residual.c;
+    r.residual_row = st.residual.s[1];
+  }
+  GE_ON_ISA(dw_rows)(r, count);
+  if (!st.tail.program) return;
+  const int64_t row = (at.n * s.out[0] + at.d) * s.out[1] + at.h;
+  for (int64_t i = 0; i < count; ++i)
+    finish_tile(st.tail, s, p.call, r.y + i * r.y_row, r.y_step, (row + i) * s.out[2], s.out[2], p.m0, p.n,
+                p.call.scratch + st.bytes());
 }
 
 // Points x and w at the kernel rows of output row `at` that lie inside the input; gives their
@@ -186,6 +227,12 @@ void run_row(Strip& p, const Pixel& at) {
       for (int64_t i = 0; i < s.out[2]; ++i) y[i * st.y.s[2] + j * s.yc] = p.output[i * p.n + j];
 }
 
+// How many of the `left` output rows to compute together.
+int64_t next_rows(const Strip& p, int64_t left) {
+  const int64_t most = p.st.rows_together ? GE_ON_ISA(rows_together)(p.row) : 1;
+  return left == most + 1 && most > 2 ? 2 : std::min(left, most);
+}
+
 Result<Work> prepare(const Call& call) {
   GE_TRY(ConvShape s, conv_shape(call, kName));
   if (s.groups != s.c) return error(code::kBadOp, format("{}: needs a group a channel", kName));
@@ -231,9 +278,11 @@ Status run_by_rows(const Call& call, const void* state, int64_t chunk) {
     for (int64_t m0 = c.begin * 16; m0 < m1; m0 += st.block) {
       Strip p = make_strip(st, call, m0, std::min(st.block, m1 - m0));
       Pixel at = pixel_at(s, first * s.out[2]);
-      for (int64_t i = 0; i < count; ++i) {
-        run_row(p, at);
-        if (++at.h == s.out[1]) at.h = 0, ++at.d;
+      for (int64_t i = 0; i < count;) {
+        const int64_t rows = next_rows(p, std::min(count - i, s.out[1] - at.h));
+        rows > 1 ? run_rows(p, at, rows) : run_row(p, at);
+        i += rows, at.h += rows;
+        if (at.h == s.out[1]) at.h = 0, ++at.d;
         if (at.d == s.out[0]) at.d = 0, ++at.n;
       }
     }

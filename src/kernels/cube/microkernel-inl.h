@@ -207,7 +207,7 @@ constexpr int chains(int mr, int nv) { return mr * nv >= 8 ? 1 : mr * nv >= 4 ? 
 struct Tiles {
   int max_rows = 0;
   int64_t columns = 0;
-  TileFn fn[9] = {};
+  TileFn fn[13] = {};
 };
 
 template <class V, int NV, int MR>

@@ -32,7 +32,8 @@ void multiply(const Block& block) {
 
 int64_t tile_rows(int64_t n) {
   const int64_t panels = (n + kPanel - 1) / kPanel;
-  return isa() == Isa::avx512 && panels < 4 ? 8 : 6;
+  if (isa() != Isa::avx512) return 6;
+  return panels >= 4 ? 6 : panels == 1 ? 12 : 8;
 }
 
 }  // namespace ge::kernels::cube
