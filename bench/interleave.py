@@ -77,12 +77,24 @@ def difference(got, want):
     return worst if len(got) == len(want) else float("inf")
 
 
-def started(paths, threads, feeds_file, folder, start, tolerant):
+def started_often(start, starts):
+    """A worker whose start is the middle one, by time, of `starts` processes that were fresh one after another."""
+    begins = []
+    for k in range(starts):
+        worker = start()
+        begins.append(worker.start)
+        if k + 1 < starts:
+            worker.close()
+    worker.start = sorted(begins, key=lambda b: b["create_ms"] + b["first_ms"])[starts // 2]
+    return worker
+
+
+def started(paths, threads, feeds_file, folder, start, tolerant, starts=1):
     """(the workers, {engine: {"error"}} of those that cannot run the model)."""
     workers, failed = [], {}
     for engine, path in paths.items():
         try:
-            workers.append(start(engine, threads, path, feeds_file, folder))
+            workers.append(started_often(lambda e=engine, p=path: start(e, threads, p, feeds_file, folder), starts))
         except RuntimeError as e:
             if not tolerant:
                 raise
@@ -107,17 +119,18 @@ def take_turns(workers, rounds, least, seconds):
     return best, idle
 
 
-def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start=Worker, tolerant=False):
+def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start=Worker, tolerant=False, starts=1):
     """paths: {engine: its model file}; the first engine is compared with each of the others. The same engine
     can stand there several times with other files, as "ge:one" and "ge:two".
 
     Returns {engine: {"ms", "create_ms", "first_ms", "peak_mb", "ratio", "ratios", "difference"}}, where
     ratio says how many times as fast the first engine is. If `tolerant`, an engine that cannot run the
     model has {"error"} alone, and if that is the first one, nobody is timed; else it is an error.
+    Create and first run are those of the middle one of `starts` fresh processes.
     """
     feeds_file = os.path.join(folder, "feeds.npz")
     np.savez(feeds_file, **feeds)
-    workers, result = started(paths, threads, feeds_file, folder, start, tolerant)
+    workers, result = started(paths, threads, feeds_file, folder, start, tolerant, starts)
     try:
         if next(iter(paths)) in result:
             return result

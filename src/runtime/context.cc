@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 
 #include "base/text.h"
 
@@ -14,8 +16,29 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kWorthHuge = size_t{4} << 20;   // an arena of fewer bytes would mostly round up
 
-// Memory for an arena: zeros that are there when first touched. A large one asks for huge pages: its first run
-// then takes a few faults instead of thousands, and later ones miss the TLB less.
+double thread_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+// Takes huge pages one by one, and no more of them once they cost more than small ones would: where memory is
+// fragmented the kernel first moves others' pages together, several times what the faults of small pages take.
+void take_huge_pages(std::byte* first, size_t bytes) {
+  constexpr double kSmallPages = 0.5, kSlack = 1.0;  // ms of a huge page's worth of small faults; ms in all
+  const double start = thread_ms();
+  madvise(first, bytes, MADV_HUGEPAGE);
+  for (size_t at = 0; at < bytes; at += kHugePage) {
+    *static_cast<volatile std::byte*>(first + at) = std::byte{};
+    const size_t next = std::min(bytes, at + kHugePage);
+    if (thread_ms() - start < kSlack + kSmallPages * static_cast<double>(next) / kHugePage) continue;
+    if (next < bytes) madvise(first + next, bytes - next, MADV_NOHUGEPAGE);
+    return;
+  }
+}
+
+// Memory for an arena, of zeros. A large one asks for huge pages: its first run then takes a few faults instead of
+// thousands, and later ones miss the TLB less.
 std::byte* map_arena(size_t bytes) {
   size_t slack = bytes >= kWorthHuge ? kHugePage : 0;
   void* p = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -25,7 +48,7 @@ std::byte* map_arena(size_t bytes) {
   size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(p) % kHugePage) % kHugePage;
   if (skip) munmap(first, skip);
   if (skip < slack) munmap(first + skip + bytes, slack - skip);
-  madvise(first + skip, bytes, MADV_HUGEPAGE);
+  take_huge_pages(first + skip, bytes);
   return first + skip;
 }
 
