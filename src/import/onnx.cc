@@ -38,7 +38,7 @@ using UnsupportedOps = std::map<std::string, Unsupported>;  // by what the messa
 std::string why_unsupported(const NodeProto& n) {
   // Opset 6 has been raised to 7 by now.
   if (n.domain.empty() && n.opset < kOldestOpset)
-    return format("opsets before {} are not supported", kOldestOpset);
+    return format("opsets before {} are not supported (convert it with onnx.version_converter)", kOldestOpset);
   if (n.domain.empty() && n.opset > kNewestOpset)
     return format("opsets after {} are not known yet", kNewestOpset);
   if (n.domain.empty() && n.op_type == "Constant") return "";
@@ -92,15 +92,10 @@ Status check_supported(const GraphProto& g) {
 
 Status check_opset(const ModelProto& model) {
   for (auto& id : model.opset_imports) {
-    if (!id.domain.empty() || (id.version >= kOldestOpset && id.version <= kNewestOpset)) continue;
-    bool old = id.version < kOldestOpset;
-    return error(
-        code::kUnsupportedOp,
-        format("The model uses opset {} of ai.onnx; opsets {} to {} are supported.", id.version,
-               kOldestOpset, kNewestOpset),
-        "",
-        old ? "convert it with onnx.version_converter, or export it again with a newer opset"
-            : "export it with an older opset");
+    if (!id.domain.empty() || (id.version >= 1 && id.version <= kNewestOpset)) continue;
+    return error(code::kUnsupportedOp,
+                 format("The model uses opset {} of ai.onnx; opsets {} to {} are supported.", id.version, kOldestOpset, kNewestOpset),
+                 "", "export it with another opset");
   }
   return ok();
 }

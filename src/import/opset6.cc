@@ -23,6 +23,17 @@ std::optional<AttributeProto> take(NodeProto& n, std::string_view key) {
   return std::nullopt;
 }
 
+// Operators of opset 1 whose next version came after opset 6.
+bool is_unchanged_until_6(std::string_view op) {
+  return is_one_of(op, {"And", "ArgMax", "ArgMin", "AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "Equal", "Flatten",
+                        "Gather", "GlobalAveragePool", "GlobalMaxPool", "Greater", "Hardmax", "Identity", "LRN", "Less",
+                        "LogSoftmax", "LpNormalization", "MatMul", "MaxPool", "Not", "Or", "Pow", "RandomNormal",
+                        "RandomNormalLike", "RandomUniform", "RandomUniformLike", "ReduceL1", "ReduceL2", "ReduceLogSum",
+                        "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+                        "ReduceSumSquare", "Shape", "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth",
+                        "Squeeze", "Transpose", "Unsqueeze", "Xor"});
+}
+
 class Raiser {
  public:
   explicit Raiser(GraphProto& g) : g_(g) {}
@@ -37,6 +48,7 @@ class Raiser {
     for (auto& n : nodes) {
       for (auto& a : n.attributes)
         for (auto& inner : a.graphs) GE_RETURN_IF_ERROR(raise_opset6(inner));
+      if (n.domain.empty() && n.opset < 6 && is_unchanged_until_6(n.op_type)) n.opset = 6;
       if (n.domain.empty() && n.opset == 6) {
         GE_RETURN_IF_ERROR(raise(n));
         n.opset = 7;

@@ -41,14 +41,24 @@ Status upgrade_batch(UpgradeContext& c) {
   return ok();
 }
 
+bool is_training(const Node& n) { return ir::attr_int(n, "training_mode", 0) != 0; }
+
+// Before opset 14 the outputs beside y say that it is training, with other outputs than those of today.
 Status infer_batch(InferContext& c) {
-  if (ir::attr_int(c.node, "training_mode", 0) != 0) return c.fail("training_mode = 1 is not supported", "export the model for inference");
-  for (int i = 1; i < static_cast<int>(c.out.size()); ++i)
-    if (c.wants(i)) return c.fail("outputs of training are not supported", "export the model for inference");
+  for (int i = 1; i < static_cast<int>(c.out.size()); ++i) {
+    if (!c.wants(i)) continue;
+    if (!is_training(c.node) || i > 2) return c.fail("outputs of training are not supported here", "export the model for inference");
+    c.out[static_cast<size_t>(i)] = c.type(i + 2);
+  }
   return infer_like(c, 1);
 }
 
 Status reference_batch(LowerContext& c) {
+  if (is_training(c.node)) {
+    c.call("ref.BatchStatistics", {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}, {c.out(), c.out(1), c.out(2)}, {},
+           {epsilon(c.node), ir::attr_float(c.node, "momentum", static_cast<double>(0.9f))});
+    return ok();
+  }
   c.call("ref.BatchNormalization", {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}, {c.out()}, {}, {epsilon(c.node)});
   return ok();
 }
@@ -74,7 +84,7 @@ void batch_of_constants(LowerContext& c, int rank) {
 
 Status lower_batch(LowerContext& c) {
   int rank = c.type(0).rank();
-  if (!all_float(c)) return ok();
+  if (!all_float(c) || is_training(c.node)) return ok();
   bool constants = true;
   for (int i = 1; i < 5; ++i) constants &= c.constant_of(i) != nullptr && c.constant_of(i)->count() == c.constant_of(1)->count();
   if (constants) {
@@ -242,7 +252,7 @@ OpDef define(const char* name, int inputs, Status (*infer)(InferContext&), Statu
 
 const Register r1([] {
   OpDef d = define("BatchNormalization", 5, infer_batch, reference_batch, lower_batch,
-                   {{"epsilon", "added to the variance"}, {"momentum", "of training"}, {"training_mode", "only 0"}});
+                   {{"epsilon", "added to the variance"}, {"momentum", "share of the old running mean and variance"}, {"training_mode", "1: by the batch's own mean and variance"}});
   d.since = 7;
   d.max_outputs = 5;
   d.upgrade = upgrade_batch;

@@ -53,6 +53,8 @@ Status lower_flat(LowerContext& c);
 Status reference_flat(LowerContext& c);
 // Output 0 is the input as it lies.
 std::optional<Strided> view_same(const Graph&, const Node&, int output, const Strided& in);
+// A Dropout known to be outside training, or to drop nothing: its output is its input.
+bool drops_nothing(const Graph& g, const Node& n);
 // The physical order of input 0, for ops whose output has the same axes.
 std::vector<int> layout_of_input(const Graph& g, const Node& n);
 // `in` seen with other sizes in the same flat order, when no copy is needed.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/op.h"
+#include "ops/shape_util.h"
 #include "passes/pass.h"
 
 namespace ge::passes {
@@ -25,7 +25,7 @@ bool does_nothing(const ir::Graph& g, const ir::Node& n) {
   if (n.inputs.empty() || !n.inputs[0] || !n.outputs[0]) return false;
   auto &in = g.value(n.inputs[0]).type, &out = g.value(n.outputs[0]).type;
   if (n.op == "Identity") return true;
-  if (n.op == "Dropout") return n.outputs.size() < 2 || !n.outputs[1];
+  if (n.op == "Dropout") return (n.outputs.size() < 2 || !n.outputs[1]) && ops::drops_nothing(g, n);
   if (in.dtype != out.dtype || in.kind != ir::TypeKind::tensor) return false;
   bool same = in.ranked && out.ranked && in.dims == out.dims;
   if (n.op == "Cast" || n.op == "CastLike") return true;

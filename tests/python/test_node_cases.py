@@ -22,17 +22,13 @@ with warnings.catch_warnings():
 
 # Name patterns of cases that do not pass, and why.
 STRINGS = "strings are not computed on"
-TRAINING = "models are compiled for inference"
 DATA = "its size depends on data"
 EXCEPTIONS = {
     "test_ai_onnx_ml_label_encoder_(string_int.*|tensor_.*)": STRINGS,
     "test_equal_string.*": STRINGS,
-    "test_batchnorm_.*_training_mode": TRAINING,
-    "test_training_dropout.*": TRAINING,
     "test_identity_(opt|sequence)": "there are no optionals and sequences",
     "test_nonzero_example": DATA,
     "test_unique_.*": DATA,
-    "test_not_[234]d": "opset 1 is older than what is read",
     "test_resize_downsample_scales_(cubic|linear)_align_corners": "the corners are those of the output as it is, not of the unrounded size",
 }
 

@@ -162,6 +162,30 @@ def test_matmul_nbits(k, block, zero, tmp_path):
     compare(build(nodes, feeds, [("y", TensorProto.FLOAT)], constants), feeds, tmp_path, rtol=1e-4)
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_dynamic_quantize_lstm(direction, columns):
+    """Like the LSTM of the dequantised weights; ONNX Runtime, which rounds inputs and states to bytes, lies nearby."""
+    directions, steps, size, hidden = 1 + (direction == "bidirectional"), 6, 5, 7
+    scales = (directions, 4 * hidden) if columns else (directions,)
+    c = {"w": bytes_of((directions, size, 4 * hidden), np.int8), "r": bytes_of((directions, hidden, 4 * hidden), np.int8),
+         "b": RNG.normal(size=(directions, 8 * hidden)).astype(F), "ws": (RNG.random(scales) / 99 + 0.002).astype(F), "wz": np.zeros(scales, np.int8),
+         "rs": (RNG.random(scales) / 99 + 0.002).astype(F), "rz": np.zeros(scales, np.int8)}
+    outputs = [(n, TensorProto.FLOAT) for n in ("y", "yh", "yc")]
+    feeds = {"x": RNG.normal(size=(steps, 3, size)).astype(F)}
+    attrs = {"direction": direction, "hidden_size": hidden}
+    quantized = build([ms("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"], ["y", "yh", "yc"], **attrs)],
+                      feeds, outputs, c)
+    def floats(weight, scale):
+        return np.swapaxes(c[weight].astype(F) * c[scale].reshape(directions, 1, -1), 1, 2)
+    plain = build([helper.make_node("LSTM", ["x", "w", "r", "b"], ["y", "yh", "yc"], **attrs)], feeds, outputs,
+                  {"w": floats("w", "ws"), "r": floats("r", "rs"), "b": c["b"]})
+    got = ge.compile(quantized).run(feeds)
+    for g, exact, near in zip(got, reference(plain.SerializeToString(), feeds), reference(quantized.SerializeToString(), feeds)):
+        np.testing.assert_allclose(g, exact, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(g, near, atol=0.1)
+
+
 def quantized_conv(relu, residual):
     """Conv between QuantizeLinear and DequantizeLinear, as exporters write it."""
     c = {"s0": F(0.02), "z0": np.uint8(128), "s1": F(0.05), "z1": np.uint8(110), "w": bytes_of((20, 6, 3, 3), np.int8),

@@ -4,6 +4,8 @@
 // ref.LayerNormalization: ints [first axis of the row, rms (0 or 1)], floats [epsilon]. in x, scale, bias or
 //   absent (both broadcast to x); out y, mean or absent, inverse deviation or absent ([..., 1, 1]).
 // ref.BatchNormalization: floats [epsilon]. in x, scale, bias, mean, variance, each [C]; out y.
+// ref.BatchStatistics: floats [epsilon, momentum]. in x, scale, bias, mean, variance, each [C]; out y, normalized by
+//   the mean and variance (over N) of x itself, and, or absent, the running mean and variance [C].
 // ref.GroupNormalization: ints [groups, per_group], floats [epsilon]. in x [N, C, ...], scale, bias [C], or
 //   [groups] when per_group is 1; out y.
 // ref.LpNormalization: ints [axis, p (1 or 2)]. in x, out y; a row of norm 0 gives 0.
@@ -148,6 +150,50 @@ Status run_batch(const Call& c, int64_t chunk) {
   return ok();
 }
 
+// --- batch normalization by the batch's own statistics (training_mode = 1) ---
+
+int64_t statistics_chunks(const Call& c) {
+  const int64_t channels = c.in[1].dims[0];
+  return cut(channels, 40.0 * (1 + static_cast<double>(c.out[0].count()) / static_cast<double>(std::max<int64_t>(channels, 1))));
+}
+
+Result<Work> prepare_statistics(const Call& c) {
+  constexpr std::string_view kName = "ref.BatchStatistics";
+  if (c.floats.size() < 2) return bad(kName, "too few parameters");
+  GE_TRY(Work w, prepare_batch(c));
+  const int64_t channels = c.in[1].dims[0];
+  for (size_t i = 1; i < c.out.size(); ++i)
+    if (wanted(c, i) && (!plain_float(c.out[i].dtype) || c.out[i].rank != 1 || c.out[i].dims[0] != channels))
+      return bad(kName, format("output {} is not one number for each channel", i));
+  w.chunks = statistics_chunks(c);
+  return w;
+}
+
+Status run_statistics(const Call& c, int64_t chunk) {
+  const View &x = c.in[0], &y = c.out[0];
+  const int64_t channels = c.in[1].dims[0];
+  Rows<2> r(y, x.rank > 1 ? axes_from(0, x.rank) & ~2u : axes_from(0, x.rank));
+  r.follow(0, x), r.follow(1, y);
+  const double n = static_cast<double>(r.row_count());
+  Span s = slice(channels, chunk, statistics_chunks(c));
+  r.outer.seek(s.begin);
+  for (int64_t ch = s.begin; ch < s.end; ++ch, r.outer.next()) {
+    double mean = 0, square = 0;
+    r.each([&](int64_t, const int64_t* at) { mean += load(x, at[0]); });
+    mean /= n;
+    r.each([&](int64_t, const int64_t* at) { square += (load(x, at[0]) - mean) * (load(x, at[0]) - mean); });
+    const double variance = square / n;
+    auto p = [&](size_t k) { return load(c.in[k], ch * c.in[k].strides[0]); };
+    const double factor = p(1) / std::sqrt(variance + c.floats[0]);
+    r.each([&](int64_t, const int64_t* at) { store(y, at[1], (load(x, at[0]) - mean) * factor + p(2)); });
+    auto running = [&](size_t k, double old, double now) {
+      if (wanted(c, k)) store(c.out[k], ch * c.out[k].strides[0], old * c.floats[1] + now * (1 - c.floats[1]));
+    };
+    running(1, p(3), mean), running(2, p(4), variance);
+  }
+  return ok();
+}
+
 // --- group and instance normalization ---
 
 Result<Work> prepare_group(const Call& c) {
@@ -263,6 +309,7 @@ Status run_lrn(const Call& c, int64_t chunk) {
 const Register r1({.name = "ref.Softmax", .unit = Unit::vector, .prepare = prepare_softmax, .run = run_softmax});
 const Register r2({.name = "ref.LayerNormalization", .unit = Unit::vector, .prepare = prepare_layer, .run = run_layer});
 const Register r3({.name = "ref.BatchNormalization", .unit = Unit::vector, .prepare = prepare_batch, .run = run_batch});
+const Register r7({.name = "ref.BatchStatistics", .unit = Unit::vector, .prepare = prepare_statistics, .run = run_statistics});
 const Register r4({.name = "ref.GroupNormalization", .unit = Unit::vector, .prepare = prepare_group, .run = run_group});
 const Register r5({.name = "ref.LpNormalization", .unit = Unit::vector, .prepare = prepare_lp, .run = run_lp});
 const Register r6({.name = "ref.LRN", .unit = Unit::vector, .prepare = prepare_lrn, .run = run_lrn});

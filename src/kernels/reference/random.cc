@@ -3,9 +3,13 @@
 // floats [seed, a, b], ints [kind, stream].
 // ref.Random: out any shape; kind 0 uniform in [a, b), 1 normal with mean a and deviation b. No inputs.
 // ref.Bernoulli: in probabilities, out of the same shape: 1 with that probability.
+// ref.Dropout: ints [seed]. in x, ratio in [0, 1) or absent (0.5), training (one boolean); out y or absent, mask or
+//   absent. Elements are dropped where the Mersenne Twister MT19937 of that seed, read as 53-bit numbers in row-major
+//   order (as numpy's RandomState does), is below the ratio; the others are divided by 1 - ratio.
 // ref.Multinomial: in [N, classes] unnormalized log probabilities, out [N, samples] of i32 or i64.
 #include <bit>
 #include <numbers>
+#include <random>
 
 #include "kernels/reference/place.h"
 
@@ -112,6 +116,40 @@ Status run_multinomial(const Call& c, int64_t chunk) {
   return ok();
 }
 
+// The generator's numbers come one after another, so this is one chunk.
+Result<Work> prepare_dropout(const Call& c) {
+  constexpr std::string_view kName = "ref.Dropout";
+  GE_RETURN_IF_ERROR(check_call(c, kName, 1, 0, 1, 0));
+  auto is_scalar = [&](size_t i) { return present(c, i) && c.in[i].count() == 1 && plain_numeric(c.in[i].dtype); };
+  if (!plain_float(c.in[0].dtype) || c.in.size() < 3 || !is_scalar(2) || (present(c, 1) && !is_scalar(1)) || c.out.size() < 2)
+    return bad(kName, "wrong operands");
+  if ((wanted(c, 0) && (c.out[0].dtype != c.in[0].dtype || !same_dims(c.in[0], c.out[0]))) ||
+      (wanted(c, 1) && (c.out[1].dtype != DType::boolean || !same_dims(c.in[0], c.out[1]))))
+    return bad(kName, "outputs unlike the input");
+  Work w;
+  w.chunks = c.in[0].count() ? 1 : 0;
+  return w;
+}
+Status run_dropout(const Call& c, int64_t) {
+  const View& x = c.in[0];
+  const bool training = load(c.in[2], 0) != 0;
+  const double ratio = !training ? 0 : present(c, 1) ? load(c.in[1], 0) : 0.5;
+  if (!(ratio >= 0 && ratio < 1)) return error(code::kRunFailed, format("Dropout: the ratio {} is not in [0, 1)", ratio));
+  std::mt19937 twister(static_cast<uint32_t>(c.ints[0]));
+  auto uniform = [&] {
+    const uint32_t high = twister() >> 5, low = twister() >> 6;
+    return (high * 67108864.0 + low) * 0x1p-53;
+  };
+  const double scale = 1 / (1 - ratio);
+  for (int64_t i = 0, n = x.count(); i < n; ++i) {
+    const bool kept = ratio == 0 || uniform() >= ratio;
+    if (wanted(c, 0)) store(c.out[0], place_linear(c.out[0], 0, x.rank, i), kept ? load(x, place_linear(x, 0, x.rank, i)) * scale : 0);
+    if (wanted(c, 1)) store(c.out[1], place_linear(c.out[1], 0, x.rank, i), kept);
+  }
+  return ok();
+}
+
+const Register r4({.name = "ref.Dropout", .prepare = prepare_dropout, .run = run_dropout});
 const Register r1({.name = kRandom, .prepare = prepare_random, .run = run_random});
 const Register r2({.name = kBernoulli, .prepare = prepare_bernoulli, .run = run_bernoulli});
 const Register r3({.name = kMultinomial, .prepare = prepare_multinomial, .run = run_multinomial});
