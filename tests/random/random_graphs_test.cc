@@ -90,8 +90,8 @@ class Generator {
   void motif() {
     static constexpr void (Generator::*kMotifs[])() = {
         &Generator::unary, &Generator::unary, &Generator::binary, &Generator::product, &Generator::product, &Generator::product,
-        &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::pool, &Generator::softmax, &Generator::layer_norm,
-        &Generator::gelu, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::concat, &Generator::slice, &Generator::split,
+        &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::pool, &Generator::softmax, &Generator::layer_norm,
+        &Generator::gelu, &Generator::gated, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::concat, &Generator::stack, &Generator::slice, &Generator::split,
         &Generator::reshape, &Generator::transpose, &Generator::reduce, &Generator::select};
     (this->*kMotifs[static_cast<size_t>(random_.below(std::size(kMotifs)))])();
   }
@@ -337,6 +337,15 @@ class Generator {
       if (fits) ins.push_back(b);
     }
     if (ins.size() > 1) keep(op("Concat", ins, {{"axis", axis}}));
+  }
+  void stack() {
+    ValueId a = random_.pick(pool_);
+    int64_t axis = random_.below(static_cast<int64_t>(dims(a).size()) + 1);
+    std::vector<ValueId> parts;
+    for (int64_t i = 0, n = 2 + random_.below(3); i < n; ++i) parts.push_back(op("Unsqueeze", {i ? soft(a) : a, ints({axis})}));
+    ValueId stacked = op("Concat", parts, {{"axis", axis}});
+    if (random_.chance(20)) keep(stacked);
+    keep(op(random_.pick<std::string>({"ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean", "ReduceProd"}), {stacked, ints({axis})}, {{"keepdims", int64_t(0)}}));
   }
   void slice() {
     ValueId a = random_.pick(pool_);
