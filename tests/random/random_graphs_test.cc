@@ -91,7 +91,7 @@ class Generator {
     static constexpr void (Generator::*kMotifs[])() = {
         &Generator::unary, &Generator::unary, &Generator::binary, &Generator::product, &Generator::product, &Generator::product,
         &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::pool, &Generator::softmax, &Generator::layer_norm,
-        &Generator::gelu, &Generator::gated, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::concat, &Generator::stack, &Generator::slice, &Generator::split,
+        &Generator::gelu, &Generator::gated, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::concat, &Generator::stack, &Generator::scatter, &Generator::slice, &Generator::split,
         &Generator::reshape, &Generator::transpose, &Generator::reduce, &Generator::select};
     (this->*kMotifs[static_cast<size_t>(random_.below(std::size(kMotifs)))])();
   }
@@ -346,6 +346,17 @@ class Generator {
     ValueId stacked = op("Concat", parts, {{"axis", axis}});
     if (random_.chance(20)) keep(stacked);
     keep(op(random_.pick<std::string>({"ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean", "ReduceProd"}), {stacked, ints({axis})}, {{"keepdims", int64_t(0)}}));
+  }
+  // Rows [begin, end) of an axis are replaced.
+  void scatter() {
+    ValueId a = random_.pick(pool_);
+    if (dims(a).size() < 2 || known(a, 0) < 1 || known(a, 1) < 1) return;
+    const int64_t first = known(a, 0), size = known(a, 1), begin = random_.below(size), end = begin + 1 + random_.below(size - begin);
+    Tensor tuples(DType::i64, {first, end - begin, 2});
+    for (int64_t i = 0, at = 0; i < first; ++i)
+      for (int64_t j = begin; j < end; ++j) tuples.as<int64_t>()[at++] = i, tuples.as<int64_t>()[at++] = j;
+    ValueId part = op("Slice", {soft(a), ints({0}), ints({end - begin}), ints({1})});
+    keep(op("ScatterND", {a, g_.add_constant(std::move(tuples), "tuples"), part}));
   }
   void slice() {
     ValueId a = random_.pick(pool_);

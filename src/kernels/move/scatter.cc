@@ -5,6 +5,9 @@
 //                          updates that fall into them, in their order
 //   move.gather_elements   ints [axis]; in: data, indices
 //   move.scatter_elements  ints [axis, reduction]; in: data, indices, updates. A chunk owns lines along axis
+#include <cstring>
+#include <optional>
+
 #include "kernels/move/copy.h"
 #include "kernels/move/element_size.h"
 #include "kernels/move/reduce_element.h"
@@ -158,7 +161,9 @@ Status run_scatter_nd(const Call& c, int64_t chunk) {
     if (p.row < own.begin || p.row >= own.end) continue;
     const std::byte* from = c.in[2].data + w.at[1];
     std::byte* to = c.out[0].data + p.offset;
-    if (reduction == Reduction::none) {
+    if (reduction == Reduction::none && t.block_bytes == size_of(t.dtype)) {
+      std::memcpy(to, from, static_cast<size_t>(t.block_bytes));
+    } else if (reduction == Reduction::none) {
       run_copy(t.block, from, to, 0, t.block.units);
     } else {
       Walker e(s.elements, s.elements.rank, 0);
@@ -251,31 +256,87 @@ Result<Work> prepare_scatter_elements(const Call& c) {
   return w;
 }
 
+// Lines next to one another along the last of the other axes; lane steps of the four operands.
+struct Run {
+  int64_t lanes = 0, reached = 0;      // reached: those that the indices have
+  int64_t step[4] = {};
+};
+
+// to[v][lane] = reduction(to[v][lane], from[i][lane]) for each i in turn, v the index at [i][lane]. Gives the first bad
+// index, or none.
+template <class I, class T, class Reduce>
+std::optional<int64_t> scatter_run(const Lines& s, const Run& r, const std::byte* idx, const std::byte* from, std::byte* to, Reduce reduce) {
+  for (int64_t i = 0; i < s.length; ++i, idx += s.steps[1], from += s.steps[2]) {
+    if (r.step[1] == 0) {  // one index for the whole run: rows, as torch's index_add is exported
+      int64_t v = load<I>(idx);
+      if (!wrap_index(&v, s.size)) return load<I>(idx);
+      std::byte* row = to + v * s.steps[3];
+      for (int64_t j = 0; j < r.reached; ++j) reduce(row + j * r.step[3], from + j * r.step[2]);
+      continue;
+    }
+    for (int64_t j = 0; j < r.reached; ++j) {
+      int64_t v = load<I>(idx + j * r.step[1]);
+      if (!wrap_index(&v, s.size)) return load<I>(idx + j * r.step[1]);
+      reduce(to + v * s.steps[3] + j * r.step[3], from + j * r.step[2]);
+    }
+  }
+  return std::nullopt;
+}
+
+template <class I>
+std::optional<int64_t> scatter_run(const Lines& s, const Run& r, DType dtype, Reduction reduction, const std::byte* idx, const std::byte* from, std::byte* to) {
+  if (reduction == Reduction::none)
+    return with_element(s.bytes, [&](auto tag) {
+      using T = decltype(tag);
+      return scatter_run<I, T>(s, r, idx, from, to, [](std::byte* a, const std::byte* b) { store(a, load<T>(b)); });
+    });
+  if (dtype == DType::f32 && reduction == Reduction::add)
+    return scatter_run<I, float>(s, r, idx, from, to, [](std::byte* a, const std::byte* b) { store(a, load<float>(a) + load<float>(b)); });
+  return scatter_run<I, float>(s, r, idx, from, to, [&](std::byte* a, const std::byte* b) { reduce_element(dtype, reduction, a, b); });
+}
+
+// The run of lines from w on, at most `most`.
+Run run_at(const Lines& s, const Walker& w, const View& idx, int64_t axis, int64_t most) {
+  Run r;
+  r.lanes = r.reached = 1;
+  bool reached = true;
+  for (int i = 0, a = 0; i < s.lines.rank; ++i, ++a) {
+    if (a == axis) ++a;
+    const int64_t left = idx.dims[a] - w.index[i];
+    if (i + 1 < s.lines.rank) {
+      reached = reached && left > 0;
+      continue;
+    }
+    r.lanes = std::min(most, s.lines.dims[i] - w.index[i]);
+    r.reached = std::clamp<int64_t>(left, 0, r.lanes);
+    for (int k = 0; k < 4; ++k) r.step[k] = s.lines.steps[k][i];
+  }
+  if (!reached) r.reached = 0;
+  return r;
+}
+
 Status run_scatter_elements(const Call& c, int64_t chunk) {
   auto& s = *static_cast<const Lines*>(c.state);
   const View &idx = c.in[1], &y = c.out[0];
   if (s.size == 0) return index_error("ScatterElements", load_index(idx, 0), 0);
   Span span = chunk_span(s.count, chunks_for(s.count, s.size * s.bytes + s.length * s.index_bytes), chunk);
   auto reduction = static_cast<Reduction>(c.ints[1]);
-  Walker w(s.lines, s.lines.rank, span.begin);
-  for (int64_t u = span.begin; u < span.end; ++u, w.next()) {
+  for (int64_t u = span.begin; u < span.end;) {
+    Walker w(s.lines, s.lines.rank, u);
+    const Run r = run_at(s, w, idx, c.ints[0], span.end - u);
+    u += r.lanes;
     const std::byte* x = c.in[0].data + w.at[0];
     std::byte* out = y.data + w.at[3];
     if (c.in[0].data != y.data)
       with_element(s.bytes, [&](auto tag) {
-        for (int64_t i = 0; i < s.size; ++i) store(out + i * s.steps[3], load<decltype(tag)>(x + i * s.steps[0]));
+        for (int64_t i = 0; i < s.size; ++i)
+          for (int64_t j = 0; j < r.lanes; ++j) store(out + i * s.steps[3] + j * r.step[3], load<decltype(tag)>(x + i * s.steps[0] + j * r.step[0]));
       });
-    bool reached = true;
-    for (int i = 0, axis = 0; i < s.lines.rank; ++i, ++axis) {
-      if (axis == c.ints[0]) ++axis;
-      reached = reached && w.index[i] < idx.dims[axis];
-    }
-    if (!reached) continue;
-    for (int64_t i = 0; i < s.length; ++i) {
-      int64_t raw = load_index_at(idx.dtype, idx.data + w.at[1] + i * s.steps[1]), v = raw;
-      if (!wrap_index(&v, s.size)) return index_error("ScatterElements", raw, s.size);
-      reduce_element(y.dtype, reduction, out + v * s.steps[3], c.in[2].data + w.at[2] + i * s.steps[2]);
-    }
+    if (r.reached == 0) continue;
+    const std::byte *from = c.in[2].data + w.at[2], *at = idx.data + w.at[1];
+    auto bad = idx.dtype == DType::i64 ? scatter_run<int64_t>(s, r, y.dtype, reduction, at, from, out)
+                                       : scatter_run<int32_t>(s, r, y.dtype, reduction, at, from, out);
+    if (bad) return index_error("ScatterElements", *bad, s.size);
   }
   return ok();
 }
