@@ -39,9 +39,11 @@ def _array(arg, value):
     if isinstance(value, list):
         value = _from_list(arg, value)
     if not isinstance(value, np.ndarray):
-        if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        if isinstance(value, tuple) or (hasattr(value, "__array__") and not isinstance(value, np.generic)):
             raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{arg.name}'.")
         raise RuntimeError(f"Unable to handle object of type {type(value)}")
+    if not value.dtype.isnative and value.dtype.kind in "biufc":
+        value = value.astype(value.dtype.newbyteorder("="))
     given = name_of(value.dtype)
     if given != arg.type:
         raise failure(InvalidArgument, f"Unexpected input data type. Actual: ({given}) , expected: ({arg.type}) for input: {arg.name}")
@@ -54,6 +56,8 @@ def _from_list(arg, value):
         array = np.asarray(value)
     except ValueError as e:
         raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}': {e}") from None
+    if array.dtype.kind not in "biuf" and not arg.type.startswith("tensor(string"):
+        raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}'")
     wanted = DTYPES.get(arg.type)
     return array.astype(wanted) if wanted and array.dtype.kind in "biuf" and array.dtype != wanted else array
 

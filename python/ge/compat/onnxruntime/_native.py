@@ -1,12 +1,12 @@
 """The session as ONNX Runtime's native module offers it; _session.py has what programs use."""
 
-import copy
 import threading
 import weakref
 
 import ge
 
 from . import _feeds, _types
+from ._bound import Bound
 from ._device import OrtEpDevice, OrtMemoryInfo
 from ._errors import InvalidArgument, failure, of_running
 from ._models import Models
@@ -25,9 +25,11 @@ def plain_run(model, arrays):
     return model.run(arrays), ()
 
 
-class InferenceSession:
+class InferenceSession(Bound):
     def __init__(self, session_options, path_or_bytes, is_path=True, read_config_from_model=False):
-        self._options = copy.copy(session_options)
+        self._options = session_options._copy()
+        if not -1 <= self._options.log_severity_level <= 4:
+            raise RuntimeError(f"log_severity_level is {self._options.log_severity_level}, not 0 to 4 or -1")
         self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
         if self._profile:
             self._end = weakref.finalize(self, self._profile.end)  # also when nobody ends it

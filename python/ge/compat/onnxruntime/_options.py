@@ -2,6 +2,7 @@
 
 import operator
 
+from ._bound import Bound
 from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtExecutionProviderDevicePolicy
 from ._errors import Fail, InvalidArgument, NotImplemented, failure
 from ._providers import ALL_PROVIDERS, CPU
@@ -9,6 +10,9 @@ from ._providers import ALL_PROVIDERS, CPU
 
 def wrong_type(function, *given):
     return TypeError(f"{function}(): incompatible function arguments. Invoked with: {', '.join(map(repr, given))}")
+
+
+_LONGEST_KEY, _LONGEST_VALUE = 1024, 8192
 
 
 class _Field:
@@ -24,20 +28,26 @@ class _Field:
         return self if options is None else options._values.get(self.name, self.default)
 
     def __set__(self, options, value):
+        options._values[self.name] = self._checked(value)
+
+    def _checked(self, value):
         if self.type is bool:
-            value = bool(value)
-        elif self.type is int and not isinstance(value, int):
-            try:
-                value = operator.index(value)
-            except TypeError:
-                raise wrong_type(self.name, value) from None
-        elif not isinstance(value, self.type):
+            return bool(value)
+        if self.type is not int:
+            if not isinstance(value, self.type):
+                raise wrong_type(self.name, value)
+            return value
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise wrong_type(self.name, value) from None
+        if not -2**31 <= number < 2**31:
             raise wrong_type(self.name, value)
-        options._values[self.name] = value
+        return number
 
 
-class _Options:
-    __slots__ = ("_values", "_entries")
+class _Options(Bound):
+    __slots__ = ("_values", "_entries", "__weakref__")
     _owner = "SessionOptions"
 
     def __init__(self):
@@ -46,6 +56,10 @@ class _Options:
     def _add_entry(self, key, value):
         if not isinstance(key, str) or not isinstance(value, str):
             raise wrong_type("add_config_entry", key, value)
+        if not 0 < len(key) <= _LONGEST_KEY:
+            raise RuntimeError(f"Config key is empty or longer than maximum length {_LONGEST_KEY}")
+        if len(value) > _LONGEST_VALUE:
+            raise RuntimeError(f"Config value is longer than maximum length: {_LONGEST_VALUE}")
         self._entries[key] = value
 
     def _entry(self, key):
@@ -80,6 +94,15 @@ class SessionOptions(_Options):
         super().__init__()
         self._by_name, self._by_denotation, self._initializers = {}, {}, []
         self._providers, self._canceled = [], False
+
+    def _copy(self):
+        """What a session keeps: later changes are not its own."""
+        other = SessionOptions()
+        other._values, other._entries = dict(self._values), dict(self._entries)
+        other._by_name, other._by_denotation = dict(self._by_name), dict(self._by_denotation)
+        other._initializers, other._providers = list(self._initializers), list(self._providers)
+        other._canceled = self._canceled
+        return other
 
     def add_session_config_entry(self, key, value):
         self._add_entry(key, value)

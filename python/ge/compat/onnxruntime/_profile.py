@@ -14,6 +14,7 @@ class Profile:
         self.start_ns = time.time_ns()
         self._start = time.perf_counter_ns()
         self._events = []
+        self._ended = False
 
     def now(self):
         """Microseconds since the session began."""
@@ -31,11 +32,14 @@ class Profile:
                   {"inputs": [list(a.shape) for a in inputs], "outputs": [list(a.shape) for a in outputs]})
 
     def _add(self, category, name, start, duration, args):
+        if self._ended:
+            return
         self._events.append({"cat": category, "pid": os.getpid(), "tid": threading.get_native_id(), "dur": int(duration),
                              "ts": int(start), "ph": "X", "name": name, "args": args})
 
     def end(self):
         """Writes the file, once; its path."""
+        self._ended = True
         with open(self.path, "w", encoding="utf-8") as f:
             json.dump(self._events, f)
         return self.path

@@ -143,7 +143,7 @@ class InferenceSession(Session):
 
     def _create(self, options, providers, provider_options):
         names, settings = check_and_normalize_provider_args(providers, provider_options, get_available_providers())
-        options = options if options is not None else SessionOptions()
+        options = options or SessionOptions()
         if names and options.has_providers():
             warnings.warn("Specified 'providers'/'provider_options' when creating InferenceSession but SessionOptions has "
                           "already been configured with providers. InferenceSession will only use the providers "

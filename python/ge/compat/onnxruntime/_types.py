@@ -3,6 +3,7 @@
 import numpy as np
 
 from ... import _arrays
+from ._bound import Bound
 
 # ONNX's numbers count from 1. NumPy lacks some types: ml_dtypes has them.
 _NAMES = ("float", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "double",
@@ -44,19 +45,22 @@ def element_type(given):
         raise RuntimeError("Not a valid numpy type") from None
 
 
-class NodeArg:
+class NodeArg(Bound):
     """One input or output: name, type ("tensor(float)"), shape (numbers, names, None)."""
 
-    __slots__ = ("name", "type", "shape")
+    __slots__ = ("_name", "_type", "_shape")
+    name = property(lambda self: self._name)
+    type = property(lambda self: self._type)
+    shape = property(lambda self: list(self._shape))
 
     def __init__(self, name, type, shape):  # the field's own word
-        self.name, self.type, self.shape = name, type, list(shape)
+        self._name, self._type, self._shape = name, type, tuple(shape)
 
     def __str__(self):
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
 
 
-class ModelMetadata:
+class ModelMetadata(Bound):
     """What the model's file says of itself."""
 
     def __init__(self, about):

@@ -8,13 +8,14 @@ import warnings
 import numpy as np
 
 from ... import _arrays
+from ._bound import Bound
 from ._device import NativeDevice, OrtDevice, check_cpu
 from ._types import element_type, name_of, number_of, numpy_type
 
 _STRINGS = "Creation of OrtValues is currently only supported from non-string numpy arrays"
 
 
-class NativeValue:
+class NativeValue(Bound):
     def __init__(self, data):
         self._data = data  # an array of the true type (ml_dtypes where NumPy has none), or a list of arrays
 
