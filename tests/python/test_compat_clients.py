@@ -60,6 +60,7 @@ SENSE = {
     "layout": lambda a: {"text", "title", "table"} <= set(a["classes"]),
     "reads_code": lambda a: a["read"] == a["codes"],
     "pitch": lambda a: all(abs(s / n - 1) < 0.01 for s, n in zip(a["sung"], a["notes"], strict=True)),
+    "rates_sound": lambda a: a["whole"] > 3 > 2 > a["torn"],
     "vowels": lambda a: all("\u064e" in text for texts in a.values() for text in texts),
     "chinese_words": lambda a: ["北京大学", "ORG"] in a["words"][0],
 }
@@ -76,3 +77,8 @@ def test_answers(program, tmp_path):
     assert compiled  # GE ran, and kept what it compiled
     agree(run(program, tmp_path, by_ge=True), first, 1e-6)
     assert sorted(p.name for p in tmp_path.glob("*.om")) == compiled
+
+
+def test_every_program_runs():
+    programs = {f.name[:-3] for f in os.scandir(os.path.join(HERE, "clients")) if f.name.endswith(".py")} - {"speech"}
+    assert programs == set(clients.CLIENTS) == set(SENSE)

@@ -6,6 +6,7 @@ import numpy as np
 from speech import say
 from speechmos import plcmos
 
+np.random.seed(7)  # it listens with ears of random taste
 whole = say("hello, what a nice day. it is raining in the mountains").astype(np.float32) / 32768
 torn = whole.copy()
 for i in range(0, len(torn), 4000):

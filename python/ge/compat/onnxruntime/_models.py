@@ -1,5 +1,6 @@
 """The compiled models of a session. Mostly there is one; feeds that depart from what the model declares, as ONNX
 Runtime lets them, get others: sizes of one name that differ, inputs of open rank, inputs with a default that are fed.
+So do models whose outputs have a rank that hangs on which sizes are 1 (Squeeze without axes): one for each such pattern.
 """
 
 import json
@@ -52,16 +53,20 @@ class Models:
             self.plain = self._made(lambda: ge.load(self._source, threads=self._threads()))
             self.about = self.plain.report().get("model", {})
         elif all(p["shape"] is not None for p in self.about["inputs"]):
-            shapes = {p["name"]: self._sizes(p, name_sizes=True) for p in self.about["inputs"] if self._overridden(p)}
+            shapes = {p["name"]: self._sizes(p) for p in self.about["inputs"] if self._overridden(p)}
             self.plain = self._compile(shapes, ())
             if self._options.optimized_model_filepath:
                 self.plain.save(self._options.optimized_model_filepath)
         self._scalars = [i for i, p in enumerate(self.plain.inputs) if p.shape == ()] if self.plain else []
+        declared = {p["name"]: p["shape"] for p in self.about.get("outputs", [])}
+        self._by_ones = not self.is_om and self.plain is not None and any(
+            declared.get(p.name) is not None and len(declared[p.name]) != len(p.shape) for p in self.plain.outputs)
 
     def run(self, function, arrays, fed=()):
         """function(model, arrays) with the model that takes these arrays; `fed` names inputs with a default, the
         last of the arrays."""
-        if self.plain is not None and not fed:
+        ones = tuple(tuple(size == 1 for size in np.shape(a)) for a in arrays) if self._by_ones else ()
+        if self.plain is not None and not fed and not any(map(any, ones)):
             for i in self._scalars:  # one element of any rank is a scalar
                 if isinstance(arrays[i], np.ndarray) and arrays[i].size == 1:
                     arrays[i] = arrays[i].reshape(())
@@ -70,10 +75,10 @@ class Models:
             except ge.Error as e:
                 if e.code != "E40001" or self.is_om or not self._conflict(arrays):
                     raise
-        key = (tuple(a.ndim for a in arrays), tuple(fed))
+        key = (tuple(a.ndim for a in arrays), ones, tuple(fed))
         if key not in self._others:
             ports = self.about["inputs"] + [p for name in fed for p in self.about["overridable"] if p["name"] == name]
-            shapes = {p["name"]: self._sizes(p, rank=a.ndim) for p, a in zip(ports, arrays)}
+            shapes = {p["name"]: self._sizes(p, a.shape) for p, a in zip(ports, arrays)}
             self._others[key] = self._compile(shapes, fed)
         model = self._others[key]
         given = dict(zip([p["name"] for p in self.about["inputs"]] + list(fed), arrays))
@@ -93,16 +98,20 @@ class Models:
         size = self._options._by_name.get(port["shape"][axis])
         return size if size is not None or not denotation else self._options._by_denotation.get(denotation[0])
 
-    def _sizes(self, port, name_sizes=False, rank=0):
-        """What --input_shape says of the input: with name_sizes, sizes of one name stay one size."""
+    def _sizes(self, port, fed=None):
+        """What --input_shape says of the input. For a feed of the shape `fed`, sizes of one name need not be one size."""
         if port["shape"] is None:
-            return ["-1"] * rank
+            return ["-1"] * len(fed)
         out = []
         for axis, size in enumerate(port["shape"]):
             override = self._override(port, axis)
             word = isinstance(size, str) and size.isascii() and size.isidentifier()
-            out.append(str(size) if isinstance(size, int) or (name_sizes and word and override is None)
-                       else "-1" if override is None or override < 0 else str(override))
+            if isinstance(size, int) or (fed is None and word and override is None):
+                out.append(str(size))
+            elif override is not None and override >= 0:
+                out.append(str(override))
+            else:
+                out.append("1" if self._by_ones and fed and fed[axis] == 1 else "-1")
         return out
 
     def _threads(self):
