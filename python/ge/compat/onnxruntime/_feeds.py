@@ -1,6 +1,6 @@
 """What a run is fed with, checked as ONNX Runtime does before it runs: names, types, ranks, fixed sizes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, ItemsView, KeysView, Mapping, Sequence, Set, ValuesView
 
 import numpy as np
 
@@ -10,13 +10,20 @@ from ._types import name_of
 from ._values import NativeValue, OrtValue
 
 
+# What may hold names, as in the native module's bindings.
+_LISTS = (Sequence, Set, KeysView, ValuesView, ItemsView, Generator, map, zip)
+
+
 def check_arguments(function, output_names, feed, run_options):
-    strings = isinstance(output_names, Sequence) and not isinstance(output_names, str) and all(isinstance(n, str) for n in output_names)
-    if not strings or not isinstance(feed, Mapping) or not all(isinstance(n, str) for n in feed) or \
+    """The names of the outputs as a list, once all of it has the right types."""
+    listed = isinstance(output_names, _LISTS) and not isinstance(output_names, (str, bytes))
+    names = list(output_names) if listed else [None]
+    if not all(isinstance(n, str) for n in names) or not isinstance(feed, Mapping) or not all(isinstance(n, str) for n in feed) or \
             not isinstance(run_options, (RunOptions, type(None))):
         raise wrong_type(function, output_names, feed, run_options)
     if run_options is not None and run_options.terminate:
         raise failure(Fail, "Exiting due to terminate flag being set to true.")
+    return names
 
 
 def in_order(feed, args):
@@ -39,7 +46,7 @@ def _array(arg, value):
     if isinstance(value, list):
         value = _from_list(arg, value)
     if not isinstance(value, np.ndarray):
-        if isinstance(value, tuple) or (hasattr(value, "__array__") and not isinstance(value, np.generic)):
+        if isinstance(value, (tuple, str, bytes)) or (hasattr(value, "__array__") and not isinstance(value, np.generic)):
             raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{arg.name}'.")
         raise RuntimeError(f"Unable to handle object of type {type(value)}")
     if not value.dtype.isnative and value.dtype.kind in "biufc":

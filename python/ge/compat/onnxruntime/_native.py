@@ -94,11 +94,10 @@ class InferenceSession(Bound):
         return [outputs[known.index(name)] for name in output_names]
 
     def run(self, output_names, input_feed, run_options=None):
-        _feeds.check_arguments("run", output_names, input_feed, run_options)
-        return self._outputs(output_names, input_feed)
+        return self._outputs(_feeds.check_arguments("run", output_names, input_feed, run_options), input_feed)
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
-        _feeds.check_arguments("run_async", output_names, input_feed, run_options)
+        output_names = _feeds.check_arguments("run_async", output_names, input_feed, run_options)
         if self._options.intra_op_num_threads == 1:
             raise failure(InvalidArgument, "intra op thread pool must have at least one thread for RunAsync")
 
@@ -112,7 +111,7 @@ class InferenceSession(Bound):
         threading.Thread(target=work, daemon=True).start()
 
     def run_with_ort_values(self, input_feed, output_names, run_options=None):
-        _feeds.check_arguments("run_with_ort_values", output_names, input_feed, run_options)
+        output_names = _feeds.check_arguments("run_with_ort_values", output_names, input_feed, run_options)
         return OrtValueVector(NativeValue(a) for a in self._outputs(output_names, input_feed))
 
     def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices):
