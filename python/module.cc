@@ -16,6 +16,7 @@
 #include "driver/report.h"
 #include "driver/roofline.h"
 #include "driver/run.h"
+#include "import/about.h"
 #include "om/reader.h"
 #include "om/writer.h"
 #include "runtime/model.h"
@@ -64,7 +65,18 @@ class PyModel {
   std::shared_ptr<ge::runtime::Model> model;
 
   // arrays: C-contiguous, of the model's types (16-bit floats without a numpy type as uint16).
-  nb::list run(const nb::list& arrays) {
+  nb::list run(const nb::list& arrays) { return run(arrays, nullptr); }
+
+  // The outputs, and (task, kernel, start us, duration us, op) of each task.
+  nb::tuple run_profiled(const nb::list& arrays) {
+    ge::runtime::Profile profile;
+    nb::list outputs = run(arrays, &profile);
+    std::vector<std::vector<int64_t>> dims;
+    for (nb::handle h : arrays) dims.push_back(dims_of(nb::cast<nb::ndarray<nb::ro>>(h)));
+    return nb::make_tuple(outputs, entries(profile, *unwrap(model->bind(dims))));
+  }
+
+  nb::list run(const nb::list& arrays, ge::runtime::Profile* profile) {
     auto& p = model->program();
     size_t n = arrays.size();
     if (n != p.inputs.size())
@@ -75,7 +87,7 @@ class PyModel {
     held.reserve(n);
     for (size_t i = 0; i < n; ++i) {
       auto a = nb::cast<nb::ndarray<nb::ro>>(arrays[i]);
-      for (size_t k = 0; k < a.ndim(); ++k) dims[i].push_back(static_cast<int64_t>(a.shape(k)));
+      dims[i] = dims_of(a);
       in[i] = a.data();
       held.push_back(std::move(a));
     }
@@ -94,7 +106,7 @@ class PyModel {
           out.push_back(static_cast<std::byte*>(::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t(64))));
         }
         std::vector<void*> addresses(out.begin(), out.end());
-        status = model->run(binding, in, addresses);
+        status = model->run(binding, in, addresses, profile);
       }
     }
     nb::list result;
@@ -174,15 +186,14 @@ class PyModel {
     return d;
   }
 
-  // (task, kernel, start us, duration us) of one run on seeded inputs or the given arrays.
+  // (task, kernel, start us, duration us, op) of one run on seeded inputs or the given arrays.
   nb::list profile(const nb::list& arrays) {
     std::vector<std::vector<int64_t>> dims;
     std::vector<const void*> in;
     std::vector<nb::ndarray<nb::ro>> held;
     for (nb::handle h : arrays) {
       auto a = nb::cast<nb::ndarray<nb::ro>>(h);
-      auto& d = dims.emplace_back();
-      for (size_t k = 0; k < a.ndim(); ++k) d.push_back(static_cast<int64_t>(a.shape(k)));
+      dims.push_back(dims_of(a));
       in.push_back(a.data());
       held.push_back(std::move(a));
     }
@@ -196,10 +207,21 @@ class PyModel {
     }
     ge::runtime::Profile profile;
     unwrap(model->run(b, in, out, &profile));
+    return entries(profile, *b);
+  }
+
+ private:
+  static std::vector<int64_t> dims_of(const nb::ndarray<nb::ro>& a) {
+    std::vector<int64_t> d;
+    for (size_t k = 0; k < a.ndim(); ++k) d.push_back(static_cast<int64_t>(a.shape(k)));
+    return d;
+  }
+
+  nb::list entries(const ge::runtime::Profile& profile, const ge::runtime::Binding& b) const {
     nb::list result;
     for (auto& e : profile.entries) {
-      auto& t = *p.tasks[static_cast<size_t>(e.task)];
-      result.append(nb::make_tuple(t.name, b->tasks[static_cast<size_t>(e.task)].kernel->name.data(), e.start_us, e.us));
+      auto& t = *model->program().tasks[static_cast<size_t>(e.task)];
+      result.append(nb::make_tuple(t.name, b.tasks[static_cast<size_t>(e.task)].kernel->name.data(), e.start_us, e.us, t.op));
     }
     return result;
   }
@@ -230,7 +252,8 @@ NB_MODULE(_ge, m) {
       .def("from_cache", [](PyPackage& p) { return p.compiled->from_cache; });
 
   nb::class_<PyModel>(m, "Model")
-      .def("run", &PyModel::run)
+      .def("run", nb::overload_cast<const nb::list&>(&PyModel::run))
+      .def("run_profiled", &PyModel::run_profiled)
       .def("inputs", [](PyModel& p) { return p.ports(true); })
       .def("outputs", [](PyModel& p) { return p.ports(false); })
       .def("memory", &PyModel::memory)
@@ -265,6 +288,12 @@ NB_MODULE(_ge, m) {
     std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
     nb::gil_scoped_release release;
     return PyPackage{std::make_shared<ge::Compiled>(unwrap(ge::compile_bytes(bytes, o)))};
+  });
+  // What an ONNX file says of itself, JSON (import/about.h).
+  m.def("about_file", [](const std::string& path) { return unwrap(ge::about_onnx(*unwrap(ge::MappedFile::open(path)))); });
+  m.def("about_bytes", [](const nb::bytes& data) {
+    std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
+    return unwrap(ge::about_onnx(*ge::MappedFile::from_bytes(bytes)));
   });
   m.def("model_of", [](const PyPackage& p, int threads) {
     // The bytes of the file and the package in memory open alike: a round trip keeps one path.

@@ -46,6 +46,13 @@ class Model:
         self._shapes = [list(a.shape) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)]
 
+    def run_profiled(self, inputs):
+        """The outputs of run(), and (task, kernel, start in us, duration in us, op) for each task."""
+        arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
+        outputs, tasks = self._native.run_profiled(arrays)
+        self._shapes = [list(a.shape) for a in arrays]
+        return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)], tasks
+
     def __call__(self, *inputs):
         """One array for each input; gives one value or a tuple, torch tensors if it was given such."""
         outputs = self.run(list(inputs))
@@ -164,7 +171,7 @@ def _text(name, value):
     if isinstance(value, dict):
         return ";".join(f"{k}:{','.join(map(str, v))}" for k, v in value.items())
     if isinstance(value, (list, tuple, set)):
-        return (";" if name in ("out_nodes", "output_type", "optimization_switch", "input_fp16_nodes") else ",").join(map(str, value))
+        return (";" if name in ("out_nodes", "output_type", "optimization_switch", "input_fp16_nodes", "feed") else ",").join(map(str, value))
     return str(value)
 
 

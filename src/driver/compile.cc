@@ -16,6 +16,7 @@
 #include "driver/precision_report.h"
 #include "driver/shapes.h"
 #include "driver/verify.h"
+#include "import/about.h"
 #include "import/onnx.h"
 #include "ir/print.h"
 #include "lower/lanes.h"
@@ -30,6 +31,12 @@ namespace ge {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// What was compiled: its hash, and its file if it is one.
+struct Source {
+  std::string hash;
+  std::shared_ptr<const MappedFile> file;
+};
 
 // The compile report that stands in the file: nothing of time or machine in it.
 Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerReport& lowered) {
@@ -135,7 +142,7 @@ Result<lower::LaneOptions> lanes_of(const Options& o) {
   return lower::parse_lanes(o.multi_stream.empty() ? "cv" : o.multi_stream);
 }
 
-Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, const std::vector<RuleVerdict>& verdicts,
+Result<Compiled> finish(Compiled c, const Options& o, const Source& source, const std::vector<RuleVerdict>& verdicts,
                         std::optional<double> moved) {
   lower::LowerOptions lo{o.reuse_memory, o.reference};
   lower::LowerReport lowered;
@@ -146,11 +153,15 @@ Result<Compiled> finish(Compiled c, const Options& o, std::string source_hash, c
   if (!o.name.empty()) model.name = o.name;
   model.producer = "GE " GE_VERSION;
   model.command = o.command;
-  model.source_hash = std::move(source_hash);
+  model.source_hash = source.hash;
   Json r = report(c.graph, c.trace, lowered);
   for (auto& v : verdicts) r["verified"].push_back({{"rule", v.rule}, {"eps", v.eps}, {"difference", v.difference}, {"off_at", v.off_at}});
   if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
   r["precision"] = precision_report(c.trace, o.precision, moved);
+  if (source.file) {
+    GE_TRY(std::string said, about_onnx(*source.file));
+    r["model"] = Json::parse(said);
+  }
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
   c.package.notes = r.dump();
   return c;
@@ -201,14 +212,14 @@ std::string options_text(const Options& o) {
     t += " list";
     for (auto& n : *names) t += " " + n;
   }
-  return t + " out " + join(o.out_nodes, ";") + " type " + join(o.output_type, ";");
+  return t + " feed " + join(o.feed, ";") + " out " + join(o.out_nodes, ";") + " type " + join(o.output_type, ";");
 }
 
-Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string source_hash) {
+Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Source& source) {
   if (auto lanes = lanes_of(o); !lanes.ok()) return std::move(lanes).take_error();
   GE_RETURN_IF_ERROR(edit(graph, o));
   bool cached = o.cache_mode != "disable";
-  std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source_hash, options_text(o)) : "";
+  std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source.hash, options_text(o)) : "";
   if (o.cache_mode == "enable")
     if (auto hit = cache_find(folder, key)) {
       Compiled c;
@@ -231,7 +242,7 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string
   if (both) {
     GE_TRY(moved, check_precision(kept, c, o, off));
   }
-  GE_TRY(Compiled done, finish(std::move(c), o, std::move(source_hash), verdicts, moved));
+  GE_TRY(Compiled done, finish(std::move(c), o, source, verdicts, moved));
   if (cached) {
     Status s = cache_put(folder, key, done.package);
     if (!s.ok()) log(LogLevel::warning, s.error().text());  // the result is there all the same
@@ -239,9 +250,9 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, std::string
   return done;
 }
 
-Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, std::string source_hash, std::chrono::steady_clock::time_point start) {
+Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, const Source& source, std::chrono::steady_clock::time_point start) {
   if (!graph.ok()) return std::move(graph).take_error();
-  GE_TRY(Compiled done, compile_imported(*std::move(graph), o, std::move(source_hash)));
+  GE_TRY(Compiled done, compile_imported(*std::move(graph), o, source));
   done.package.external_weight = static_cast<om::ExternalWeight>(o.external_weight);
   done.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return done;
@@ -255,16 +266,17 @@ std::string hash_of(std::span<const std::byte> bytes) { return format("{:016x}{:
 Result<Compiled> compile_file(const std::string& path, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   GE_TRY(auto file, MappedFile::open(path));
-  return timed(import_onnx_file(path), options, hash_of(file->bytes()), start);
+  return timed(import_onnx_file(path, {options.feed}), options, {hash_of(file->bytes()), file}, start);
 }
 
 Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& options) {
   auto start = std::chrono::steady_clock::now();
-  return timed(import_onnx(MappedFile::from_bytes(bytes), ""), options, hash_of(bytes), start);
+  auto file = MappedFile::from_bytes(bytes);
+  return timed(import_onnx(file, "", {options.feed}), options, {hash_of(bytes), file}, start);
 }
 
 Result<Compiled> compile_graph(ir::Graph graph, const Options& options) {
-  return timed(std::move(graph), options, "", std::chrono::steady_clock::now());
+  return timed(std::move(graph), options, {}, std::chrono::steady_clock::now());
 }
 
 Result<Compiled> optimize_graph(ir::Graph graph, const Options& options) {

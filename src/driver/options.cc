@@ -88,6 +88,10 @@ const Entry kOptions[] = {
        GE_TRY(o.input_shape, parse_input_shape(v));
        return ok();
      }},
+    {"feed", [](Options& o, const std::string&, const std::string& v) -> Status {
+       o.feed = list_of(v, ';');
+       return ok();
+     }},
     {"disable_reuse_memory", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reuse_memory, n, v, true); }},
     {"enable_mem_reuse", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reuse_memory, n, v); }},
     {"disable_fusion", set_disabled},

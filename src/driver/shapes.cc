@@ -83,12 +83,12 @@ Status set_input_shapes(ir::Graph& g, const std::map<std::string, std::vector<st
       if (type.ranked && type.dims[i].known() && d.known() && !(type.dims[i] == d))
         return error(code::kInputShape, format("--input_shape gives {} for axis {} of '{}', the model says {}.", sizes[i], i, name, type.dims[i].text()));
       if (type.ranked && type.dims[i].known() && !d.known()) d = type.dims[i];
-      // A number for a symbol holds wherever the model uses that symbol.
+      // A size for a symbol holds wherever the model uses that symbol, but for inputs that are given sizes themselves.
       auto symbol = type.ranked ? std::string(type.dims[i].symbol_name()) : std::string();
       if (!symbol.empty())
         for (auto v : g.inputs)
           for (auto& other : g.value(v).type.dims)
-            if (other.symbol_name() == symbol && v != found) other = d;
+            if (other.symbol_name() == symbol && v != found && !shapes.count(g.value(v).name)) other = d;
       dims.push_back(d);
     }
     type.ranked = true;

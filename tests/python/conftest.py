@@ -47,6 +47,12 @@ def compiled(tmp_path_factory):
     return lambda path, **options: compile_once(path, tuple(sorted(options.items())))
 
 
+@pytest.fixture
+def compile_cache(tmp_path_factory, monkeypatch):
+    """A compile cache of this session of tests."""
+    monkeypatch.setenv("GE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "ge_cache"))
+
+
 def reference(path, feeds):
     """ONNX Runtime's outputs."""
     import onnxruntime

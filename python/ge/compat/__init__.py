@@ -1,0 +1,1 @@
+"""Other engines' interfaces on top of GE, for programs that were written for them."""

@@ -1,0 +1,88 @@
+"""What a run is fed with, checked as ONNX Runtime does before it runs: names, types, ranks, fixed sizes."""
+
+from collections.abc import Generator, ItemsView, KeysView, Mapping, Sequence, Set, ValuesView
+
+import numpy as np
+
+from ._errors import Fail, InvalidArgument, failure
+from ._options import RunOptions, wrong_type
+from ._types import name_of
+from ._values import NativeValue, OrtValue
+
+
+# What may hold names, as in the native module's bindings.
+_LISTS = (Sequence, Set, KeysView, ValuesView, ItemsView, Generator, map, zip)
+
+
+def check_arguments(function, output_names, feed, run_options):
+    """The names of the outputs as a list, once all of it has the right types."""
+    listed = isinstance(output_names, _LISTS) and not isinstance(output_names, (str, bytes))
+    names = list(output_names) if listed else [None]
+    if not all(isinstance(n, str) for n in names) or not isinstance(feed, Mapping) or not all(isinstance(n, str) for n in feed) or \
+            not isinstance(run_options, (RunOptions, type(None))):
+        raise wrong_type(function, output_names, feed, run_options)
+    if run_options is not None and run_options.terminate:
+        raise failure(Fail, "Exiting due to terminate flag being set to true.")
+    return names
+
+
+def in_order(feed, args):
+    """The feed's values as arrays, in the order of `args`."""
+    names = [a.name for a in args]
+    for name in feed:
+        if name not in names:
+            raise failure(InvalidArgument, f"Invalid input name: {name}")
+    return [_array(a, feed.get(a.name)) for a in args]
+
+
+def _array(arg, value):
+    if isinstance(value, (OrtValue, NativeValue)):
+        value = value._get_c_value() if isinstance(value, OrtValue) else value
+        value = value._data
+    if value is None:
+        raise failure(Fail, f"Non-zero status code returned while running: Missing Input: {arg.name}")
+    if arg.type.startswith("seq("):
+        return [np.asarray(v) for v in value]
+    if isinstance(value, list):
+        value = _from_list(arg, value)
+    if not isinstance(value, np.ndarray):
+        if isinstance(value, (tuple, str, bytes)) or (hasattr(value, "__array__") and not isinstance(value, np.generic)):
+            raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{arg.name}'.")
+        raise RuntimeError(f"Unable to handle object of type {type(value)}")
+    if not value.dtype.isnative and value.dtype.kind in "biufc":
+        value = value.astype(value.dtype.newbyteorder("="))
+    given = name_of(value.dtype)
+    if given != arg.type:
+        raise failure(InvalidArgument, f"Unexpected input data type. Actual: ({given}) , expected: ({arg.type}) for input: {arg.name}")
+    return value.astype(object) if value.dtype.kind in "US" else value
+
+
+def _from_list(arg, value):
+    """A list has no element type: it takes the input's."""
+    try:
+        array = np.asarray(value)
+    except ValueError as e:
+        raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}': {e}") from None
+    if array.dtype.kind not in "biuf" and not arg.type.startswith("tensor(string"):
+        raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}'")
+    wanted = DTYPES.get(arg.type)
+    return array.astype(wanted) if wanted and array.dtype.kind in "biuf" and array.dtype != wanted else array
+
+
+DTYPES = {name_of(np.dtype(t)): np.dtype(t) for t in (
+    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")}
+
+
+def check_shapes(args, arrays):
+    """Ranks, and the sizes that the model fixes."""
+    for arg, array in zip(args, arrays):
+        if not arg.shape or isinstance(array, list):
+            continue  # the rank is open, or it is a scalar, where one element of any rank will do
+        if array.ndim != len(arg.shape):
+            raise failure(InvalidArgument, f"Invalid rank for input: {arg.name} Got: {array.ndim} Expected: {len(arg.shape)} "
+                                           "Please fix either the inputs/outputs or the model.")
+        wrong = "".join(f" index: {i} Got: {got} Expected: {want}\n" for i, (got, want) in enumerate(zip(array.shape, arg.shape))
+                        if isinstance(want, int) and got != want)
+        if wrong:
+            raise failure(InvalidArgument, f"Got invalid dimensions for input: {arg.name} for the following indices\n{wrong}"
+                                           " Please fix either the inputs/outputs or the model.")
