@@ -66,6 +66,9 @@ void gather(const float* b, int64_t count, int64_t width, int64_t k_stride, int6
 
 // Whole rows of 16 columns: two rows become one of pairs.
 void interleave(const float* b, int64_t k, int64_t k_stride, uint16_t* out) {
+#if defined(__x86_64__)
+  if (has_avx512_bf16()) return bf16::dot::interleave(b, k, k_stride, out);
+#endif
   alignas(64) uint16_t rows[2][16];
   for (int64_t i = 0; i < k; i += 2, out += 32) {
     round_to_bf16(b + i * k_stride, 16, rows[0]);

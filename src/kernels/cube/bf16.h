@@ -44,6 +44,8 @@ namespace bf16 {
 namespace dot {
 void multiply(const Bf16Block& block);
 void round(const float* from, int64_t n, uint16_t* to);
+// Rows of 16 columns, k_stride apart, two at a time: a pair panel.
+void interleave(const float* b, int64_t k, int64_t k_stride, uint16_t* out);
 }  // namespace dot
 namespace avx512 {
 void multiply(const Bf16Block& block);
