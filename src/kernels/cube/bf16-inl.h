@@ -61,6 +61,60 @@ GE_INLINE const uint16_t* accumulate_pairs(typename P::V::F (&acc)[KC][MR][NV], 
   return b;
 }
 
+// As finish_tile, where C or the residual is bf16.
+template <class P, int MR, int NV>
+GE_INLINE void finish_pairs(typename P::V::F (&acc)[MR][NV], const Bf16Block& t, int64_t i0, int64_t j0) {
+  using V = typename P::V;
+  using F = typename V::F;
+  constexpr int L = V::kLanes;
+  const Epilogue& e = t.epilogue;
+  if (e.scale != 1) GE_EACH(acc[i][j] = V::mul(acc[i][j], V::set1(e.scale)))
+  if (e.bias) GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(e.bias + j0 + j * L)))
+  if (t.residual16) {
+    const uint16_t* r = t.residual16 + i0 * e.ld_residual + j0;
+    GE_EACH(acc[i][j] = V::add(acc[i][j], P::widen(r + i * e.ld_residual + j * L)))
+  } else if (e.residual) {
+    const float* r = e.residual + i0 * e.ld_residual + j0;
+    GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(r + i * e.ld_residual + j * L)))
+  }
+  if (e.act == Act::relu) {
+    GE_EACH(acc[i][j] = V::max(V::zero(), acc[i][j]))
+  } else if (e.act == Act::clip) {
+    const F lo = V::set1(e.lo), hi = V::set1(e.hi);
+    GE_EACH(acc[i][j] = V::min(hi, V::max(lo, acc[i][j])))
+  } else if (e.act == Act::leaky) {
+    const F alpha = V::set1(e.alpha);
+    GE_EACH(acc[i][j] = V::if_negative(acc[i][j], V::mul(alpha, acc[i][j])))
+  }
+  if (t.c16) {
+    uint16_t* c = t.c16 + i0 * t.ldc + j0;
+    GE_EACH(P::narrow(c + i * t.ldc + j * L, acc[i][j]))
+  } else {
+    float* c = t.c + i0 * t.ldc + j0;
+    GE_EACH(V::store(c + i * t.ldc + j * L, acc[i][j]))
+  }
+}
+
+// As finish_partial, where C or the residual is bf16.
+template <class P>
+[[gnu::noinline]] static void finish_partial_pairs(const Bf16Block& t, const float* sum, int64_t ld_sum, int64_t i0, int64_t j0,
+                                                   int64_t rows, int64_t n) {
+  using V = typename P::V;
+  const Epilogue& e = t.epilogue;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < n; j += V::kLanes) {
+      const int64_t w = n - j < V::kLanes ? n - j : V::kLanes, residual = (i0 + i) * e.ld_residual + j0 + j;
+      typename V::F x = V::mul(V::load(sum + i * ld_sum + j), V::set1(e.scale));
+      if (e.bias) x = V::add(x, V::load_n(e.bias + j0 + j, w));
+      if (t.residual16) x = V::add(x, P::widen_n(t.residual16 + residual, w));
+      else if (e.residual) x = V::add(x, V::load_n(e.residual + residual, w));
+      x = activate<V>(x, e);
+      if (t.c16) P::narrow_n(t.c16 + (i0 + i) * t.ldc + j0 + j, x, w);
+      else V::store_n(t.c + (i0 + i) * t.ldc + j0 + j, x, w);
+    }
+  }
+}
+
 // The tile at rows [i0, i0 + MR) and columns [j0, j0 + min(NV * kLanes, n - j0)) of the block. One chain over the
 // whole K: what it loses is far below what rounding the operands lost.
 template <class P, int MR, int NV, int KC>
@@ -72,7 +126,8 @@ template <class P, int MR, int NV, int KC>
   GE_UNROLL
   for (int i = 0; i < MR; ++i) rows[i] = t.a16 + (t.row_offset ? t.row_offset[i0 + i] : (i0 + i) * t.lda);
   GE_UNROLL
-  for (int i = 0; i < MR; ++i) __builtin_prefetch(t.c + (i0 + i) * t.ldc + j0, 1);
+  for (int i = 0; i < MR; ++i)
+    __builtin_prefetch(t.c16 ? static_cast<const void*>(t.c16 + (i0 + i) * t.ldc + j0) : t.c + (i0 + i) * t.ldc + j0, 1);
   const uint16_t* b = t.b16 + j0 / kPanel * t.b_stride + j0 % kPanel * 2;
   typename V::F acc[KC][MR][NV];
   GE_UNROLL
@@ -81,12 +136,16 @@ template <class P, int MR, int NV, int KC>
     b = accumulate_pairs<P, MR, NV, KC>(acc, rows, t.segment_offset ? t.segment_offset[s] : 0, t.segment_k / 2, b, t.b_stride);
   join_chains<V, MR, NV, KC>(acc);
   const int64_t n = t.n - j0;
-  if (n >= NV * L) {
+  const bool halves = t.c16 || t.residual16;
+  if (n >= NV * L && halves) {
+    finish_pairs<P, MR, NV>(acc[0], t, i0, j0);
+  } else if (n >= NV * L) {
     finish_tile<V, MR, NV>(acc[0], t, i0, j0);
   } else {
     alignas(64) float sum[MR * NV * L];
     GE_EACH(V::store(sum + (i * NV + j) * L, acc[0][i][j]))
-    finish_partial<V>(t, sum, NV * L, i0, j0, MR, n);
+    if (halves) finish_partial_pairs<P>(t, sum, NV * L, i0, j0, MR, n);
+    else finish_partial<V>(t, sum, NV * L, i0, j0, MR, n);
   }
 }
 
@@ -105,9 +164,36 @@ static constexpr Tiles make_pair_tiles() {
   return t;
 }
 
+// bf16s at p as f32, and f32s to them, to nearest even, NaN stays NaN: as many as lanes, or n.
+template <class V>
+struct Halves {
+  static constexpr int L = V::kLanes;
+  GE_INLINE typename V::F widen_n(const uint16_t* p, int64_t n) {
+    uint16_t halves[L] = {};
+    uint32_t bits[L];
+    typename V::F x;
+    std::memcpy(halves, p, static_cast<size_t>(n) * 2);
+    for (int i = 0; i < L; ++i) bits[i] = static_cast<uint32_t>(halves[i]) << 16;
+    std::memcpy(&x, bits, sizeof x);
+    return x;
+  }
+  GE_INLINE void narrow_n(uint16_t* p, typename V::F x, int64_t n) {
+    uint32_t bits[L];
+    uint16_t halves[L];
+    std::memcpy(bits, &x, sizeof x);
+    for (int i = 0; i < L; ++i) {
+      const uint32_t rounded = bits[i] + 0x7fff + (bits[i] >> 16 & 1), quiet = bits[i] | 0x400000;
+      halves[i] = static_cast<uint16_t>(((bits[i] & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
+    }
+    std::memcpy(p, halves, static_cast<size_t>(n) * 2);
+  }
+  GE_INLINE typename V::F widen(const uint16_t* p) { return widen_n(p, L); }
+  GE_INLINE void narrow(uint16_t* p, typename V::F x) { narrow_n(p, x, L); }
+};
+
 // Pairs widened to f32: the products are exact there.
 template <class Vector>
-struct Widened {
+struct Widened : Halves<Vector> {
   using V = Vector;
   struct A {
     typename V::F even, odd;

@@ -36,6 +36,10 @@ void round_to_bf16(const float* from, int64_t n, uint16_t* to) {
   move::cast_row(DType::f32, DType::bf16)(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), n);
 }
 
+void widen_bf16(const uint16_t* from, int64_t n, float* to) {
+  move::cast_row(DType::bf16, DType::f32)(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), n);
+}
+
 void pair_panels(const float* panels, int64_t count, int64_t k, int64_t run, uint16_t* out) {
   const int64_t runs = run ? k / run : 0;
   for (int64_t r = 0; r < count * runs; ++r, panels += run * 16)

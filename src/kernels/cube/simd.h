@@ -61,6 +61,7 @@ struct V512 {
   GE_INLINE F max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
   GE_INLINE F min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
   GE_INLINE F div(F a, F b) { return a / b; }
+  GE_INLINE F sqrt(F x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
   // For permute(): lane i takes lane i / q * q + j, where q is a power of two below kLanes.
   using I = __m512i;
   GE_INLINE I group_index(int q, int j) {
@@ -103,6 +104,7 @@ struct V256 {
   GE_INLINE F max(F a, F b) { return _mm256_max_ps(a, b); }
   GE_INLINE F min(F a, F b) { return _mm256_min_ps(a, b); }
   GE_INLINE F div(F a, F b) { return a / b; }
+  GE_INLINE F sqrt(F x) { return _mm256_sqrt_ps(x); }
   using I = __m256i;
   GE_INLINE I group_index(int q, int j) {
     const I lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -156,6 +158,10 @@ struct V128 {
   GE_INLINE F max(F a, F b) { return a > b ? a : b; }
   GE_INLINE F min(F a, F b) { return a < b ? a : b; }
   GE_INLINE F div(F a, F b) { return a / b; }
+  GE_INLINE F sqrt(F x) {
+    for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
+    return x;
+  }
 #if defined(__aarch64__)
   // With set1(memory) as a, gcc makes it a scalar load and a multiplication by element.
   GE_INLINE F fma(F a, F b, F c) { return (F)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
