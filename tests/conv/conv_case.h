@@ -229,6 +229,26 @@ inline void check_halves(ConvCase p, ConvOperands& o, Task t, std::string_view k
   EXPECT_TRUE(o.y.guards_intact()) << what;
 }
 
+// Makes x and the residual such that bf16 holds them; gives what is then wanted.
+inline std::vector<double> want_of_halves(const ConvCase& p, ConvOperands& o) {
+  auto round = [](float& v) { v = bf16_to_f32(f32_to_bf16(v)); };
+  o.x.each(round), o.r.each(round);
+  return o.want(p);
+}
+
+// With bf16 operands, without and with a program.
+inline void check_conv_halves(const ConvCase& p, std::string_view kernel, std::mt19937& rng) {
+  ConvOperands o(p, kernel == "cube.depthwise", rng);
+  std::vector<double> want = want_of_halves(p, o);
+  check_halves(p, o, o.task(p), kernel, rng() % 8, want, rng);
+  if (::testing::Test::HasFatalFailure()) return;
+  ProgramOperands program(p, rng);
+  Task t = o.task(p);
+  program.add_to(t);
+  program.apply(want);
+  check_halves(p, o, t, kernel, rng() % 8, want, rng);
+}
+
 inline Layout any_layout(std::mt19937& rng) {
   return static_cast<Layout>(pick(rng, {0, 1, 1, 1, 2}));
 }

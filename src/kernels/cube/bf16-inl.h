@@ -1,5 +1,6 @@
 // The tiles of bf16 products as templates over a policy P: P::V the vector of f32 (simd.h), P::A a pair of a row
-// in all lanes, P::B the pairs of a vector's columns, P::dot their product added to sums. Included after
+// in all lanes, P::B the pairs of a vector's columns, P::dot their product added to sums, P::narrow sums stored as
+// bf16. Included after
 // microkernel-inl.h in the same namespace; no include guard on purpose.
 
 #undef GE_EACH
@@ -72,7 +73,7 @@ GE_INLINE void finish_pairs(typename P::V::F (&acc)[MR][NV], const Bf16Block& t,
   if (e.bias) GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(e.bias + j0 + j * L)))
   if (t.residual16) {
     const uint16_t* r = t.residual16 + i0 * e.ld_residual + j0;
-    GE_EACH(acc[i][j] = V::add(acc[i][j], P::widen(r + i * e.ld_residual + j * L)))
+    GE_EACH(acc[i][j] = V::add(acc[i][j], V::widen(r + i * e.ld_residual + j * L)))
   } else if (e.residual) {
     const float* r = e.residual + i0 * e.ld_residual + j0;
     GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(r + i * e.ld_residual + j * L)))
@@ -106,7 +107,7 @@ template <class P>
       const int64_t w = n - j < V::kLanes ? n - j : V::kLanes, residual = (i0 + i) * e.ld_residual + j0 + j;
       typename V::F x = V::mul(V::load(sum + i * ld_sum + j), V::set1(e.scale));
       if (e.bias) x = V::add(x, V::load_n(e.bias + j0 + j, w));
-      if (t.residual16) x = V::add(x, P::widen_n(t.residual16 + residual, w));
+      if (t.residual16) x = V::add(x, V::widen_n(t.residual16 + residual, w));
       else if (e.residual) x = V::add(x, V::load_n(e.residual + residual, w));
       x = activate<V>(x, e);
       if (t.c16) P::narrow_n(t.c16 + (i0 + i) * t.ldc + j0 + j, x, w);
@@ -164,36 +165,9 @@ static constexpr Tiles make_pair_tiles() {
   return t;
 }
 
-// bf16s at p as f32, and f32s to them, to nearest even, NaN stays NaN: as many as lanes, or n.
-template <class V>
-struct Halves {
-  static constexpr int L = V::kLanes;
-  GE_INLINE typename V::F widen_n(const uint16_t* p, int64_t n) {
-    uint16_t halves[L] = {};
-    uint32_t bits[L];
-    typename V::F x;
-    std::memcpy(halves, p, static_cast<size_t>(n) * 2);
-    for (int i = 0; i < L; ++i) bits[i] = static_cast<uint32_t>(halves[i]) << 16;
-    std::memcpy(&x, bits, sizeof x);
-    return x;
-  }
-  GE_INLINE void narrow_n(uint16_t* p, typename V::F x, int64_t n) {
-    uint32_t bits[L];
-    uint16_t halves[L];
-    std::memcpy(bits, &x, sizeof x);
-    for (int i = 0; i < L; ++i) {
-      const uint32_t rounded = bits[i] + 0x7fff + (bits[i] >> 16 & 1), quiet = bits[i] | 0x400000;
-      halves[i] = static_cast<uint16_t>(((bits[i] & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
-    }
-    std::memcpy(p, halves, static_cast<size_t>(n) * 2);
-  }
-  GE_INLINE typename V::F widen(const uint16_t* p) { return widen_n(p, L); }
-  GE_INLINE void narrow(uint16_t* p, typename V::F x) { narrow_n(p, x, L); }
-};
-
 // Pairs widened to f32: the products are exact there.
 template <class Vector>
-struct Widened : Halves<Vector> {
+struct Widened {
   using V = Vector;
   struct A {
     typename V::F even, odd;
@@ -213,6 +187,8 @@ struct Widened : Halves<Vector> {
     std::memcpy(&u, p, sizeof u);
     return {(typename V::F)(u << 16), (typename V::F)(u & 0xffff0000u)};
   }
+  GE_INLINE void narrow(uint16_t* p, typename V::F x) { V::narrow(p, x); }
+  GE_INLINE void narrow_n(uint16_t* p, typename V::F x, int64_t n) { V::narrow_n(p, x, n); }
   GE_INLINE typename V::F dot(typename V::F sum, const A& a, const B& b) { return V::fma(a.even, b.even, V::fma(a.odd, b.odd, sum)); }
 };
 

@@ -22,9 +22,6 @@ struct Pairs {
   }
   GE_INLINE B load(const uint16_t* p) { return reinterpret_cast<B>(_mm512_loadu_si512(p)); }
   GE_INLINE V::F dot(V::F sum, A a, B b) { return _mm512_dpbf16_ps(sum, a, b); }
-  GE_INLINE V::F widen(__m256i halves) { return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, halves), 16)); }
-  GE_INLINE V::F widen(const uint16_t* p) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
-  GE_INLINE V::F widen_n(const uint16_t* p, int64_t n) { return widen(_mm256_maskz_loadu_epi16(V::mask(n), p)); }
   GE_INLINE void narrow(uint16_t* p, V::F x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
   }

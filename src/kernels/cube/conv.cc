@@ -20,7 +20,6 @@
 #include "kernels/cube/conv_plan.h"
 #include "kernels/cube/depthwise.h"
 #include "kernels/cube/pack.h"
-#include "tensor/half.h"
 
 #define GE_TARGET_BODY "kernels/cube/conv-inl.h"
 #include "kernels/cube/conv_targets.h"
@@ -99,11 +98,6 @@ void finish(const void* context, float* c, int64_t ldc, int64_t row, int64_t row
   finish_tile(j.p.tail, j.p.s, j.call, c, ldc, f.pixel + row, rows, f.channel + column, columns,
               j.program, 1, to, 2 * j.p.y.s[2]);
 }
-
-float as_f32(float x) { return x; }
-float as_f32(uint16_t x) { return bf16_to_f32(x); }
-void assign(float& to, float x) { to = x; }
-void assign(uint16_t& to, float x) { to = f32_to_bf16(x); }
 
 // Copies an operand of y's dims at strides r to tile [count][n], or back; pixels from `first` on,
 // channels from m0 on. E: float, or uint16_t for bf16.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "kernels/kernel.h"
+#include "tensor/half.h"
 
 namespace ge::kernels::cube {
 
@@ -66,6 +67,12 @@ bool has_elements(const View& w, std::initializer_list<int64_t> sizes);
 bool present(const Call& call, size_t input);
 // True if the product of all numbers, each >= 0, is at most limit.
 bool product_within(std::initializer_list<int64_t> numbers, int64_t limit);
+
+// Elements of operands that are f32, or bf16 as uint16_t.
+inline float as_f32(float x) { return x; }
+inline float as_f32(uint16_t x) { return bf16_to_f32(x); }
+inline void assign(float& to, float x) { to = x; }
+inline void assign(uint16_t& to, float x) { to = f32_to_bf16(x); }
 
 // Strides of a view with the roles of ConvShape's.
 struct RowStrides {
