@@ -4,7 +4,7 @@
 #include "kernels/cube/simd.h"
 
 #if defined(__x86_64__)
-GE_TARGET_BEGIN(GE_AVX512)
+GE_TARGET_BEGIN(GE_AVX512 GE_TILES)
 namespace ge::kernels::cube::avx512 {
 #include "kernels/cube/microkernel-inl.h"
 #include "kernels/cube/few_rows-inl.h"

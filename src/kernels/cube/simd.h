@@ -27,6 +27,9 @@
 #endif
 #define GE_AVX512 "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt"
 #define GE_AVX2 "avx2,fma,f16c,bmi,bmi2,popcnt"
+// Added to these where register tiles leave few integer registers: gcc would keep integers in vector registers, and
+// reading them waits behind the multiply-adds in flight. Functions of other tunings are not inlined unless GE_INLINE.
+#define GE_TILES ",tune=haswell"
 #define GE_INLINE [[gnu::always_inline]] static inline
 // Loops over arrays that must live in registers carry this, all of them.
 #if defined(__clang__)
