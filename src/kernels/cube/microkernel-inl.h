@@ -112,30 +112,45 @@ template <class V>
   }
 }
 
-// Runs BODY for every i < MR and j < NV, unrolled.
-#define GE_EACH(BODY)                            \
+// Runs a statement for every i < MR and j < NV, unrolled.
+#define GE_EACH(...)                             \
   GE_UNROLL                                      \
   for (int i = 0; i < MR; ++i) {                 \
     GE_UNROLL                                    \
-    for (int j = 0; j < NV; ++j) { BODY; }       \
+    for (int j = 0; j < NV; ++j) { __VA_ARGS__; }\
   }
 
-// The epilogue of a whole tile, in registers.
-template <class V, int MR, int NV>
-GE_INLINE void finish_tile(typename V::F (&acc)[MR][NV], const Block& t, int64_t i0, int64_t j0) {
+// Vector j of a row of a tile at p. With kPart the tile's last vector has only `rest` columns.
+template <class V, int NV, bool kPart>
+GE_INLINE typename V::F load_part(const float* p, int j, int64_t rest) {
+  if constexpr (kPart)
+    if (j == NV - 1) return V::load_n(p + j * V::kLanes, rest);
+  return V::load(p + j * V::kLanes);
+}
+template <class V, int NV, bool kPart>
+GE_INLINE void store_part(float* p, int j, int64_t rest, typename V::F x) {
+  if constexpr (kPart)
+    if (j == NV - 1) return V::store_n(p + j * V::kLanes, x, rest);
+  V::store(p + j * V::kLanes, x);
+}
+
+// The epilogue of a tile in registers.
+template <class V, int MR, int NV, bool kPart>
+GE_INLINE void finish_tile(typename V::F (&acc)[MR][NV], const Block& t, int64_t i0, int64_t j0, int64_t rest) {
   using F = typename V::F;
-  constexpr int L = V::kLanes;
   const Epilogue& e = t.epilogue;
   float* c = t.c + i0 * t.ldc + j0;
   if (e.scale != 1) {
     const F s = V::set1(e.scale);
     GE_EACH(acc[i][j] = V::mul(acc[i][j], s))
   }
-  if (e.accumulate) GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(c + i * t.ldc + j * L)))
-  if (e.bias) GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(e.bias + j0 + j * L)))
+  if (e.accumulate)
+    GE_EACH(acc[i][j] = V::add(acc[i][j], load_part<V, NV, kPart>(c + i * t.ldc, j, rest)))
+  if (e.bias)
+    GE_EACH(acc[i][j] = V::add(acc[i][j], load_part<V, NV, kPart>(e.bias + j0, j, rest)))
   if (e.residual) {
     const float* r = e.residual + i0 * e.ld_residual + j0;
-    GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(r + i * e.ld_residual + j * L)))
+    GE_EACH(acc[i][j] = V::add(acc[i][j], load_part<V, NV, kPart>(r + i * e.ld_residual, j, rest)))
   }
   if (e.act == Act::relu) {
     GE_EACH(acc[i][j] = V::max(V::zero(), acc[i][j]))
@@ -146,7 +161,7 @@ GE_INLINE void finish_tile(typename V::F (&acc)[MR][NV], const Block& t, int64_t
     else
       GE_EACH(acc[i][j] = V::if_negative(acc[i][j], V::mul(alpha, acc[i][j])))
   }
-  GE_EACH(V::store(c + i * t.ldc + j * L, acc[i][j]))
+  GE_EACH(store_part<V, NV, kPart>(c + i * t.ldc, j, rest, acc[i][j]))
 }
 
 // The tile at rows [i0, i0 + MR) and columns [j0, j0 + min(NV * kLanes, n - j0)) of the block.
@@ -190,8 +205,10 @@ template <class V, int MR, int NV, int KC>
   if (summed) GE_EACH(acc[0][i][j] = V::add(V::load(sum + (i * NV + j) * L), acc[0][i][j]))
 
   const int64_t n = t.n - j0;
-  if (n >= NV * L) {
-    finish_tile<V, MR, NV>(acc[0], t, i0, j0);
+  if constexpr (L == kPanel) {  // the tile ends in the panel where C ends, and masks cost nothing
+    finish_tile<V, MR, NV, true>(acc[0], t, i0, j0, n < NV * L ? n - (NV - 1) * L : L);
+  } else if (n >= NV * L) {
+    finish_tile<V, MR, NV, false>(acc[0], t, i0, j0, 0);
   } else {
     GE_EACH(V::store(sum + (i * NV + j) * L, acc[0][i][j]))
     finish_partial<V>(t, sum, NV * L, i0, j0, MR, n);
