@@ -4,11 +4,11 @@
 // microkernel-inl.h in the same namespace; no include guard on purpose.
 
 #undef GE_EACH
-#define GE_EACH(BODY)                            \
+#define GE_EACH(...)                             \
   GE_UNROLL                                      \
   for (int i = 0; i < MR; ++i) {                 \
     GE_UNROLL                                    \
-    for (int j = 0; j < NV; ++j) { BODY; }       \
+    for (int j = 0; j < NV; ++j) { __VA_ARGS__; }\
   }
 
 inline constexpr int64_t kPairPrefetch = 6144;  // bf16s of B ahead
@@ -62,21 +62,39 @@ GE_INLINE const uint16_t* accumulate_pairs(typename P::V::F (&acc)[KC][MR][NV], 
   return b;
 }
 
+// As load_part and store_part, of bf16.
+template <class V, int NV, bool kPart>
+GE_INLINE typename V::F widen_part(const uint16_t* p, int j, int64_t rest) {
+  if constexpr (kPart)
+    if (j == NV - 1) return V::widen_n(p + j * V::kLanes, rest);
+  return V::widen(p + j * V::kLanes);
+}
+template <class P, int NV, bool kPart>
+GE_INLINE void narrow_part(uint16_t* p, int j, int64_t rest, typename P::V::F x) {
+  if constexpr (kPart)
+    if (j == NV - 1) return P::narrow_n(p + j * P::V::kLanes, x, rest);
+  P::narrow(p + j * P::V::kLanes, x);
+}
+
 // As finish_tile, where C or the residual is bf16.
-template <class P, int MR, int NV>
-GE_INLINE void finish_pairs(typename P::V::F (&acc)[MR][NV], const Bf16Block& t, int64_t i0, int64_t j0) {
+template <class P, int MR, int NV, bool kPart>
+GE_INLINE void finish_pairs(typename P::V::F (&acc)[MR][NV], const Bf16Block& t, int64_t i0, int64_t j0, int64_t rest) {
   using V = typename P::V;
   using F = typename V::F;
-  constexpr int L = V::kLanes;
   const Epilogue& e = t.epilogue;
   if (e.scale != 1) GE_EACH(acc[i][j] = V::mul(acc[i][j], V::set1(e.scale)))
-  if (e.bias) GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(e.bias + j0 + j * L)))
+  if (e.bias) {
+    F bias[NV];
+    GE_UNROLL
+    for (int j = 0; j < NV; ++j) bias[j] = load_part<V, NV, kPart>(e.bias + j0, j, rest);
+    GE_EACH(acc[i][j] = V::add(acc[i][j], bias[j]))
+  }
   if (t.residual16) {
     const uint16_t* r = t.residual16 + i0 * e.ld_residual + j0;
-    GE_EACH(acc[i][j] = V::add(acc[i][j], V::widen(r + i * e.ld_residual + j * L)))
+    GE_EACH(acc[i][j] = V::add(acc[i][j], widen_part<V, NV, kPart>(r + i * e.ld_residual, j, rest)))
   } else if (e.residual) {
     const float* r = e.residual + i0 * e.ld_residual + j0;
-    GE_EACH(acc[i][j] = V::add(acc[i][j], V::load(r + i * e.ld_residual + j * L)))
+    GE_EACH(acc[i][j] = V::add(acc[i][j], load_part<V, NV, kPart>(r + i * e.ld_residual, j, rest)))
   }
   if (e.act == Act::relu) {
     GE_EACH(acc[i][j] = V::max(V::zero(), acc[i][j]))
@@ -89,10 +107,10 @@ GE_INLINE void finish_pairs(typename P::V::F (&acc)[MR][NV], const Bf16Block& t,
   }
   if (t.c16) {
     uint16_t* c = t.c16 + i0 * t.ldc + j0;
-    GE_EACH(P::narrow(c + i * t.ldc + j * L, acc[i][j]))
+    GE_EACH(narrow_part<P, NV, kPart>(c + i * t.ldc, j, rest, acc[i][j]))
   } else {
     float* c = t.c + i0 * t.ldc + j0;
-    GE_EACH(V::store(c + i * t.ldc + j * L, acc[i][j]))
+    GE_EACH(store_part<V, NV, kPart>(c + i * t.ldc, j, rest, acc[i][j]))
   }
 }
 
@@ -116,6 +134,18 @@ template <class P>
   }
 }
 
+// As finish, where C or the residual is bf16.
+template <class P, int MR, int NV>
+GE_INLINE void finish_halves(typename P::V::F (&acc)[MR][NV], const Bf16Block& t, int64_t i0, int64_t j0, float* sum) {
+  using V = typename P::V;
+  constexpr int L = V::kLanes;
+  constexpr bool kPart = L == kPanel;
+  const int64_t n = t.n - j0, rest = n - (NV - 1) * L;
+  if (rest >= (kPart ? 1 : L)) return finish_pairs<P, MR, NV, kPart>(acc, t, i0, j0, rest < L ? rest : L);
+  GE_EACH(V::store(sum + (i * NV + j) * L, acc[i][j]))
+  finish_partial_pairs<P>(t, sum, NV * L, i0, j0, MR, n);
+}
+
 // The tile at rows [i0, i0 + MR) and columns [j0, j0 + min(NV * kLanes, n - j0)) of the block. One chain over the
 // whole K: what it loses is far below what rounding the operands lost.
 template <class P, int MR, int NV, int KC>
@@ -136,18 +166,9 @@ template <class P, int MR, int NV, int KC>
   for (int64_t s = 0; s < t.segments; ++s)
     b = accumulate_pairs<P, MR, NV, KC>(acc, rows, t.segment_offset ? t.segment_offset[s] : 0, t.segment_k / 2, b, t.b_stride);
   join_chains<V, MR, NV, KC>(acc);
-  const int64_t n = t.n - j0;
-  const bool halves = t.c16 || t.residual16;
-  if (n >= NV * L && halves) {
-    finish_pairs<P, MR, NV>(acc[0], t, i0, j0);
-  } else if (n >= NV * L) {
-    finish_tile<V, MR, NV>(acc[0], t, i0, j0);
-  } else {
-    alignas(64) float sum[MR * NV * L];
-    GE_EACH(V::store(sum + (i * NV + j) * L, acc[0][i][j]))
-    if (halves) finish_partial_pairs<P>(t, sum, NV * L, i0, j0, MR, n);
-    else finish_partial<V>(t, sum, NV * L, i0, j0, MR, n);
-  }
+  alignas(64) float sum[MR * NV * L];
+  if (t.c16 || t.residual16) finish_halves<P, MR, NV>(acc[0], t, i0, j0, sum);
+  else finish<V, MR, NV>(acc[0], t, i0, j0, sum);
 }
 
 template <class P, int NV, int MR>

@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__)
 
-GE_TARGET_BEGIN(GE_AVX512 ",avx512bf16")
+GE_TARGET_BEGIN(GE_AVX512 ",avx512bf16" GE_TILES)
 namespace ge::kernels::cube::bf16::dot {
 #include "kernels/cube/microkernel-inl.h"
 #include "kernels/cube/bf16-inl.h"
@@ -66,7 +66,7 @@ void interleave(const float* b, int64_t k, int64_t k_stride, uint16_t* out) {
 }  // namespace ge::kernels::cube::bf16::dot
 GE_TARGET_END
 
-GE_TARGET_BEGIN(GE_AVX512)
+GE_TARGET_BEGIN(GE_AVX512 GE_TILES)
 namespace ge::kernels::cube::bf16::avx512 {
 #include "kernels/cube/microkernel-inl.h"
 #include "kernels/cube/bf16-inl.h"

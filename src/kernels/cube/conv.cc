@@ -162,6 +162,8 @@ void multiply_run(const Job& j, const void* a, int64_t g, int64_t n0, int64_t n,
     t.a += p.bf16 ? 0 : skip * p.x.s[2], t.a16 += p.bf16 ? skip * p.x.s[2] : 0, t.lda = p.x.s[2];
   else
     t.row_offset = j.rows + skip, t.segment_offset = j.segments;
+  // Runs begin at the start of a row of pixels.
+  if (!p.in_place && j.block.columns % kRowGroup == 0) t.lda = s.stride[2] * p.cp;
   t.segment_k = p.segment_k;
   const int64_t each = p.segments / s.k[outer_axis(s)];  // segments of a tap
   t.segments = each * (taps.last - taps.first);

@@ -35,7 +35,7 @@
 #if defined(__clang__)
 #define GE_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define GE_UNROLL _Pragma("GCC unroll 16")
+#define GE_UNROLL _Pragma("GCC unroll 32")
 #endif
 
 namespace ge::kernels::cube {
