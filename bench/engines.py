@@ -46,13 +46,15 @@ def onnxruntime(threads):
     return make
 
 
-def openvino(threads):
+def openvino(threads, precision="f32"):
+    """precision None: the one that it chooses."""
     import openvino as engine
 
     def make(path):
         core = engine.Core()
-        config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
-                  "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
+        config = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
+        if precision:
+            config["INFERENCE_PRECISION_HINT"] = precision
         compiled = core.compile_model(path, "CPU", config)
         request = compiled.create_infer_request()
         return lambda feeds: [np.array(v) for v in request.infer(feeds).values()]
@@ -76,7 +78,8 @@ def pytorch(threads):
     return make
 
 
-ENGINES = {"ge": ge, "onnxruntime": onnxruntime, "openvino": openvino, "pytorch": pytorch}
+ENGINES = {"ge": ge, "onnxruntime": onnxruntime, "openvino": openvino, "pytorch": pytorch,
+           "openvino:default": lambda threads: openvino(threads, precision=None)}
 
 
 def memory(key):
@@ -86,7 +89,8 @@ def memory(key):
 
 def main():
     engine, threads, path, feeds_file, outputs_file = sys.argv[1:6]
-    engine = engine.partition(":")[0]
+    if engine not in ENGINES:
+        engine = engine.partition(":")[0]
     pin(int(threads))
     with np.load(feeds_file) as f:
         feeds = {k: f[k] for k in f.files}

@@ -119,12 +119,13 @@ def take_turns(workers, rounds, least, seconds):
     return best, idle
 
 
-def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start=Worker, tolerant=False, starts=1):
+def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start=Worker, tolerant=False, starts=1, oracle=None):
     """paths: {engine: its model file}; the first engine is compared with each of the others. The same engine
     can stand there several times with other files, as "ge:one" and "ge:two".
 
     Returns {engine: {"ms", "create_ms", "first_ms", "peak_mb", "ratio", "ratios", "difference"}}, where
-    ratio says how many times as fast the first engine is. If `tolerant`, an engine that cannot run the
+    ratio says how many times as fast the first engine is; with an oracle among the engines also "wrong", the
+    difference to its outputs. If `tolerant`, an engine that cannot run the
     model has {"error"} alone, and if that is the first one, nobody is timed; else it is an error.
     Create and first run are those of the middle one of `starts` fresh processes.
     """
@@ -135,12 +136,14 @@ def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start
         if next(iter(paths)) in result:
             return result
         best, idle = take_turns(workers, rounds, least, seconds)
-        first = workers[0]
+        first, judge = workers[0], next((w for w in workers if w.engine == oracle), None)
         for worker in workers:
             ratios = [theirs / ours for theirs, ours in zip(best[worker.engine], best[first.engine])]
             result[worker.engine] = {
                 **worker.start, "ms": 1e3 * statistics.median(best[worker.engine]), "ratios": ratios,
                 "ratio": statistics.median(ratios), "difference": difference(first.outputs(), worker.outputs())}
+            if judge:
+                result[worker.engine]["wrong"] = difference(worker.outputs(), judge.outputs())
         if idle > 0.05:
             print(f"  note: a waiting engine used {idle:.0%} of a CPU", file=sys.stderr)
         return result

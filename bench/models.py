@@ -17,6 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "models")]
+import bf16  # noqa: E402
 import fetch  # noqa: E402
 import interleave  # noqa: E402
 import score  # noqa: E402
@@ -148,15 +149,20 @@ def summarise(results, others):
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench models", description=__doc__)
     parser.add_argument("names", nargs="*", help="models to run, all without; a name takes all of its cases")
-    parser.add_argument("--threads", default="1,2", type=lambda s: [int(t) for t in s.split(",")])
+    parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="the least length of one turn")
     parser.add_argument("--with", dest="others", default="onnxruntime,openvino", type=lambda s: s.split(","),
                         help="engines to compare with; the floors are for the first")
     parser.add_argument("--floors", action="store_true", help="exit with 1 below the floors")
-    parser.add_argument("--output", default=os.path.join(ROOT, "build", "bench_models.json"))
+    parser.add_argument("--output")
     parser.add_argument("--list", action="store_true")
-    return parser.parse_args(arguments)
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="bf16: bf16.py's table of bf16 builds instead")
+    a = parser.parse_args(arguments)
+    suffix = "" if a.precision == "f32" else "_bf16"
+    a.output = a.output or os.path.join(ROOT, "build", f"bench_models{suffix}.json")
+    a.threads = a.threads or ([1] if suffix else [1, 2])
+    return a
 
 
 def main(arguments=None):
@@ -165,6 +171,8 @@ def main(arguments=None):
     if a.list:
         print("\n".join(known))
         return 0
+    if a.precision == "bf16":
+        return bf16.run(known, names, a)
     results, oms = {t: {} for t in a.threads}, {}
     print(header(a.others))
     with tempfile.TemporaryDirectory() as folder:

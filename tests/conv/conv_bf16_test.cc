@@ -9,7 +9,7 @@ namespace {
 struct Rounded {
   Rounded(const ConvCase& p, std::mt19937& rng) : o(p, false, rng) {
     auto round = [](float& v) { v = bf16_to_f32(f32_to_bf16(v)); };
-    o.x.each(round), o.w.each(round);
+    o.x.each(round), o.w.each(round), o.r.each(round);
     const int64_t cg = p.c / p.groups, taps = p.k[0] * p.k[1] * p.k[2], mg = (p.m / p.groups + 15) / 16;
     std::vector<float> panels(static_cast<size_t>(cube::packed_conv_floats(o.w.view(), p.groups)));
     cube::pack_conv_weights(o.w.view(), p.groups, panels.data());
@@ -34,6 +34,13 @@ void check(const ConvCase& p, std::mt19937& rng) {
   std::vector<double> want = r.o.want(p);
   expect_close(r.o.y.values(), want, 1e-5, p.text(), r.o.most);
   EXPECT_TRUE(r.o.y.guards_intact() && r.o.x.guards_intact()) << p.text();
+  check_halves(p, r.o, r.task(p), "cube.conv", rng() % 8, want, rng);
+  if (::testing::Test::HasFatalFailure()) return;
+  Task t = r.task(p);
+  ProgramOperands program(p, rng);
+  program.add_to(t);
+  program.apply(want);
+  check_halves(p, r.o, t, "cube.conv", rng() % 8, want, rng);
 }
 
 TEST(ConvBf16, RandomShapes) {

@@ -5,6 +5,7 @@
 #include "conv/conv_test_util.h"
 #include "kernels/cube/conv_pack.h"
 #include "kernels/vector/program.h"
+#include "tensor/half.h"
 
 namespace ge::kernels::testing {
 
@@ -149,34 +150,103 @@ inline void check_conv(const ConvCase& p, std::string_view kernel, std::mt19937&
   EXPECT_TRUE(o.y.guards_intact() && o.x.guards_intact()) << p.text();
 }
 
-// The same with a vector program behind it: y = relu(conv - a) * b + c, where a is like y, b is one
-// number a channel and c one number a pixel.
+// A vector program behind it: y = relu(conv - a) * b + c, where a is like y, b is one number a channel
+// and c one number a pixel.
+struct ProgramOperands {
+  ProgramOperands(const ConvCase& p, std::mt19937& rng)
+      : pixels(static_cast<size_t>(p.out[0] * p.out[1] * p.out[2])), m(static_cast<size_t>(p.m)),
+        a(floats(p.dims(p.m, p.out), Layout::last)), b(floats(per_channel(p))), c(floats(p.dims(1, p.out), p.lx)) {
+    a.fill(rng), b.fill(rng), c.fill(rng);
+  }
+  static std::vector<int64_t> per_channel(const ConvCase& p) {
+    std::vector<int64_t> d(p.dims(1, p.out).size() - 1, 1);
+    d[0] = p.m;
+    return d;
+  }
+  void add_to(Task& t) {
+    auto program = vector::parse(
+        "v0 = load 0; v1 = load 1; v2 = sub v0 v1; v3 = relu v2; v4 = load 2; v5 = mul v3 v4; v6 = "
+        "load 3; "
+        "v7 = add v5 v6; store 0 v7");
+    ASSERT_TRUE(program.ok()) << program.error().text();
+    t.blob = vector::encode(*program);
+    for (Floats* f : {&a, &b, &c}) t.in.push_back(f->view());
+  }
+  void apply(std::vector<double>& want) {
+    std::vector<float> av = a.values(), bv = b.values(), cv = c.values();
+    for (size_t i = 0; i < want.size(); ++i)
+      want[i] = std::max(want[i] - av[i], 0.0) * bv[i / pixels % m] +
+                cv[i / pixels / m * pixels + i % pixels];
+  }
+  size_t pixels, m;
+  Floats a, b, c;
+};
+
 inline void check_program(ConvCase p, std::string_view kernel, std::mt19937& rng) {
   p.ly = rng() % 3 ? Layout::last : p.ly;
   ConvOperands o(p, kernel == "cube.depthwise", rng);
-  auto program = vector::parse(
-      "v0 = load 0; v1 = load 1; v2 = sub v0 v1; v3 = relu v2; v4 = load 2; v5 = mul v3 v4; v6 = "
-      "load 3; "
-      "v7 = add v5 v6; store 0 v7");
-  ASSERT_TRUE(program.ok()) << program.error().text();
-  std::vector<int64_t> per_channel(p.dims(1, p.out).size() - 1, 1), per_pixel = p.dims(1, p.out);
-  per_channel[0] = p.m;
-  Floats a = floats(p.dims(p.m, p.out), Layout::last), b = floats(per_channel),
-         c = floats(per_pixel, p.lx);
-  a.fill(rng), b.fill(rng), c.fill(rng);
+  ProgramOperands program(p, rng);
   Task t = o.task(p);
-  t.blob = vector::encode(*program);
-  for (Floats* f : {&a, &b, &c}) t.in.push_back(f->view());
+  program.add_to(t);
   run_kernel(kernel, t, rng);
   if (::testing::Test::HasFatalFailure()) return;
   std::vector<double> want = o.want(p);
-  std::vector<float> av = a.values(), bv = b.values(), cv = c.values();
-  size_t pixels = static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]), m = static_cast<size_t>(p.m);
-  for (size_t i = 0; i < want.size(); ++i)
-    want[i] = std::max(want[i] - av[i], 0.0) * bv[i / pixels % m] +
-              cv[i / pixels / m * pixels + i % pixels];
+  program.apply(want);
   expect_close(o.y.values(), want, 1e-5, p.text(), o.most);
   EXPECT_TRUE(o.y.guards_intact()) << p.text();
+}
+
+// The values of x, which bf16 must hold exactly, as a bf16 operand of layout l.
+inline Operand<uint16_t> halves(Floats& x, Layout l) {
+  Operand<uint16_t> h(DType::bf16, x.dims(), l);
+  std::vector<float> values = x.values();
+  size_t i = 0;
+  h.each([&](uint16_t& v) { v = f32_to_bf16(values[i++]); });
+  return h;
+}
+
+// y in bf16: what rounding may move, beside what the order of the sums does.
+inline void expect_halves(Operand<uint16_t>& y, const std::vector<double>& want, double most, const std::string& what) {
+  std::vector<uint16_t> got = y.values();
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(bf16_to_f32(got[i]), want[i], std::abs(want[i]) / 250 + 1e-5 * std::max(most, 1.0)) << what << " at " << i;
+  EXPECT_TRUE(y.guards_intact()) << what;
+}
+
+// A task of f32 operands whose x, y and residual are bf16 as `which` says (bits 0, 1 and 2), run and checked.
+inline void check_halves(ConvCase p, ConvOperands& o, Task t, std::string_view kernel, unsigned which, const std::vector<double>& want,
+                         std::mt19937& rng) {
+  Operand<uint16_t> x = halves(o.x, p.lx), r = halves(o.r, p.lr), y(DType::bf16, o.y.dims(), p.ly);
+  if (which & 1) t.in[0] = x.view();
+  if (which & 2) t.out[0] = y.view();
+  if (which & 4 && p.residual) t.in[3] = r.view();
+  run_kernel(kernel, t, rng);
+  if (::testing::Test::HasFatalFailure()) return;
+  const std::string what = p.text() + " bf16 operands " + std::to_string(which);
+  if (which & 2) return expect_halves(y, want, o.most, what);
+  expect_close(o.y.values(), want, 1e-5, what, o.most);
+  EXPECT_TRUE(o.y.guards_intact()) << what;
+}
+
+// Makes x and the residual such that bf16 holds them; gives what is then wanted.
+inline std::vector<double> want_of_halves(const ConvCase& p, ConvOperands& o) {
+  auto round = [](float& v) { v = bf16_to_f32(f32_to_bf16(v)); };
+  o.x.each(round), o.r.each(round);
+  return o.want(p);
+}
+
+// With bf16 operands, without and with a program.
+inline void check_conv_halves(const ConvCase& p, std::string_view kernel, std::mt19937& rng) {
+  ConvOperands o(p, kernel == "cube.depthwise", rng);
+  std::vector<double> want = want_of_halves(p, o);
+  check_halves(p, o, o.task(p), kernel, rng() % 8, want, rng);
+  if (::testing::Test::HasFatalFailure()) return;
+  ProgramOperands program(p, rng);
+  Task t = o.task(p);
+  program.add_to(t);
+  program.apply(want);
+  check_halves(p, o, t, kernel, rng() % 8, want, rng);
 }
 
 inline Layout any_layout(std::mt19937& rng) {
@@ -191,7 +261,7 @@ inline bool random_geometry(ConvCase& p, std::mt19937& rng) {
     p.in[a] = pick(rng, {1, 2, 3, 5, 7, 8, 13, 17, 23});
     p.k[a] = pick(rng, {1, 1, 2, 3, 3, 5, 7});
     p.stride[a] = pick(rng, {1, 1, 2, 3});
-    p.dilation[a] = pick(rng, {1, 1, 1, 2, 3});
+    p.dilation[a] = pick(rng, {1, 1, 1, 2, 3, 11});
     p.begin[a] = pick(rng, {0, 0, 1, 1, 2, 3, 6});
     p.end[a] = pick(rng, {0, 0, 1, 1, 2, 3, 5});
   }

@@ -15,6 +15,7 @@ TEST(Depthwise, RandomShapes) {
       if (!random_geometry(p, rng) || p.m * p.taps_times_pixels() * p.groups > 2'000'000) continue;
       ++done;
       check_conv(p, "cube.depthwise", rng);
+      if (!HasFailure() && done % 2) check_conv_halves(p, "cube.depthwise", rng);
       if (HasFailure()) return;
     }
   }
@@ -37,6 +38,7 @@ TEST(Depthwise, EveryEdge) {
             p.end[2] = pads / 3 * (k / 2) / 2;
             if (!p.size_output()) continue;
             check_conv(p, "cube.depthwise", rng);
+            if (!HasFailure()) check_conv_halves(p, "cube.depthwise", rng);
             if (HasFailure()) return;
           }
   }
@@ -63,6 +65,7 @@ TEST(Depthwise, RowsTogether) {
             p.act = pick(rng, {0, 1, 2, 3}), p.residual = rng() % 2;
             p.lx = pick(rng, {1, 1, 2}) == 2 ? Layout::odd : Layout::last;
             rng() % 4 ? check_conv(p, "cube.depthwise", rng) : check_program(p, "cube.depthwise", rng);
+            if (!HasFailure()) check_conv_halves(p, "cube.depthwise", rng);
             if (HasFailure()) return;
           }
   }

@@ -392,7 +392,7 @@ TEST(Matmul, RefusesWhatItCannotDo) {
 TEST(Microkernel, SegmentsRowOffsetsAccumulate) {
   each_isa([] {
     for (int round = 0; round < 300; ++round) {
-      const int64_t m = pick_of({1, 2, 3, 5, 6, 7, 8, 11, 100}), n = pick_of({1, 15, 16, 20, 32, 48, 64, 80, 96, 130});
+      const int64_t m = pick_of({1, 2, 3, 5, 6, 7, 8, 11, 16, 24, 31, 100}), n = pick_of({1, 15, 16, 20, 32, 48, 64, 80, 96, 130});
       const int64_t segments = pick(1, 5), sk = pick_of({1, 3, 9, 48, 300}), k = segments * sk;
       std::vector<float> a(static_cast<size_t>(4000 + m * 64)), c(static_cast<size_t>(m * (n + 3))), b(static_cast<size_t>(cube::packed_floats(k, n)));
       std::vector<int64_t> so, ro;
@@ -401,9 +401,11 @@ TEST(Microkernel, SegmentsRowOffsetsAccumulate) {
         for (float& x : *v) x = g(rng());
       for (int64_t s = 0; s < segments; ++s) so.push_back(pick(0, 3000));
       for (int64_t i = 0; i < m; ++i) ro.push_back(pick(0, 60 * m));
-      const bool rows = pick(0, 1), accumulate = pick(0, 1);
+      const bool rows = pick(0, 1), groups = rows && pick(0, 1), accumulate = pick(0, 1);
+      if (groups)
+        for (int64_t i = 0; i < m; ++i) ro[static_cast<size_t>(i)] = ro[static_cast<size_t>(i / cube::kRowGroup * cube::kRowGroup)] + i % cube::kRowGroup * 5;
       cube::Block t;
-      t.m = m, t.n = n, t.a = a.data(), t.lda = 37, t.segments = segments, t.segment_k = sk;
+      t.m = m, t.n = n, t.a = a.data(), t.lda = groups ? 5 : rows ? 0 : 37, t.segments = segments, t.segment_k = sk;
       if (rows) t.row_offset = ro.data();
       t.segment_offset = so.data();
       t.b = b.data(), t.b_stride = k * 16, t.c = c.data(), t.ldc = n + 3;

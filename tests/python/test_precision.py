@@ -207,7 +207,7 @@ def test_runs_on_every_cpu(mlp, tmp_path, isa):
     assert difference([np.load(out)], [model(x)]) < 1e-3
 
 
-@pytest.mark.parametrize("name", ["paraphrase_minilm_l3", "nudenet_yolov8n"])
+@pytest.mark.parametrize("name", ["nudenet_yolov8n", "oww_embedding", pytest.param("paraphrase_minilm_l3", marks=pytest.mark.models)])
 def test_real_models(name, compiled):
     path, feeds = fetch.fetch(name), fetch.feeds(name)
     model = ge.load(compiled(path, **BF16))

@@ -36,6 +36,10 @@ void round_to_bf16(const float* from, int64_t n, uint16_t* to) {
   move::cast_row(DType::f32, DType::bf16)(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), n);
 }
 
+void widen_bf16(const uint16_t* from, int64_t n, float* to) {
+  move::cast_row(DType::bf16, DType::f32)(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), n);
+}
+
 void pair_panels(const float* panels, int64_t count, int64_t k, int64_t run, uint16_t* out) {
   const int64_t runs = run ? k / run : 0;
   for (int64_t r = 0; r < count * runs; ++r, panels += run * 16)
@@ -66,6 +70,9 @@ void gather(const float* b, int64_t count, int64_t width, int64_t k_stride, int6
 
 // Whole rows of 16 columns: two rows become one of pairs.
 void interleave(const float* b, int64_t k, int64_t k_stride, uint16_t* out) {
+#if defined(__x86_64__)
+  if (has_avx512_bf16()) return bf16::dot::interleave(b, k, k_stride, out);
+#endif
   alignas(64) uint16_t rows[2][16];
   for (int64_t i = 0; i < k; i += 2, out += 32) {
     round_to_bf16(b + i * k_stride, 16, rows[0]);

@@ -13,16 +13,20 @@
 
 namespace ge::kernels::cube {
 
-// A Block whose A and B are bf16: all its offsets and strides count bf16s, `a` and `b` are not used, and
-// segment_k is even. B's pair panels have segments * segment_k / 2 rows.
+// A Block whose A and B are bf16: all their offsets and strides count bf16s, `a` and `b` are not used, and
+// segment_k is even. B's pair panels have segments * segment_k / 2 rows. C, where it is bf16, is at c16 in place of c
+// and takes neither accumulate nor finish; the residual, where it is, at residual16.
 struct Bf16Block : Block {
   const uint16_t* a16 = nullptr;
   const uint16_t* b16 = nullptr;
+  uint16_t* c16 = nullptr;
+  const uint16_t* residual16 = nullptr;
 };
 void multiply(const Bf16Block& block);
 
 // To nearest even; NaN stays NaN. Numbers below 2^-126 may become zeros.
 void round_to_bf16(const float* from, int64_t n, uint16_t* to);
+void widen_bf16(const uint16_t* from, int64_t n, float* to);
 
 inline int64_t even(int64_t n) { return n + (n & 1); }
 
@@ -44,6 +48,8 @@ namespace bf16 {
 namespace dot {
 void multiply(const Bf16Block& block);
 void round(const float* from, int64_t n, uint16_t* to);
+// Rows of 16 columns, k_stride apart, two at a time: a pair panel.
+void interleave(const float* b, int64_t k, int64_t k_stride, uint16_t* out);
 }  // namespace dot
 namespace avx512 {
 void multiply(const Bf16Block& block);

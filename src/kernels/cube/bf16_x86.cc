@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__)
 
-GE_TARGET_BEGIN(GE_AVX512 ",avx512bf16")
+GE_TARGET_BEGIN(GE_AVX512 ",avx512bf16" GE_TILES)
 namespace ge::kernels::cube::bf16::dot {
 #include "kernels/cube/microkernel-inl.h"
 #include "kernels/cube/bf16-inl.h"
@@ -22,6 +22,12 @@ struct Pairs {
   }
   GE_INLINE B load(const uint16_t* p) { return reinterpret_cast<B>(_mm512_loadu_si512(p)); }
   GE_INLINE V::F dot(V::F sum, A a, B b) { return _mm512_dpbf16_ps(sum, a, b); }
+  GE_INLINE void narrow(uint16_t* p, V::F x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
+  }
+  GE_INLINE void narrow_n(uint16_t* p, V::F x, int64_t n) {
+    _mm256_mask_storeu_epi16(p, V::mask(n), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
+  }
 };
 
 static constexpr Tiles kTiles[4] = {make_pair_tiles<Pairs, 1, 8>(), make_pair_tiles<Pairs, 2, 8>(),
@@ -45,10 +51,22 @@ void round(const float* from, int64_t n, uint16_t* to) {
   }
 }
 
+void interleave(const float* b, int64_t k, int64_t k_stride, uint16_t* out) {
+  const __m512i halves = _mm512_add_epi32(_mm512_set1_epi32(0x00100000), _mm512_setr_epi32(
+      0x00000, 0x10001, 0x20002, 0x30003, 0x40004, 0x50005, 0x60006, 0x70007, 0x80008, 0x90009, 0xa000a, 0xb000b,
+      0xc000c, 0xd000d, 0xe000e, 0xf000f));  // j of the first row, then j of the second
+  for (int64_t i = 0; i < k; i += 2, out += 32) {
+    const __m512 first = _mm512_loadu_ps(b + i * k_stride);
+    const __m512 second = i + 1 < k ? _mm512_loadu_ps(b + (i + 1) * k_stride) : _mm512_setzero_ps();
+    const auto rows = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
+    _mm512_storeu_si512(out, _mm512_maskz_permutexvar_epi16(0xffffffffu, halves, rows));
+  }
+}
+
 }  // namespace ge::kernels::cube::bf16::dot
 GE_TARGET_END
 
-GE_TARGET_BEGIN(GE_AVX512)
+GE_TARGET_BEGIN(GE_AVX512 GE_TILES)
 namespace ge::kernels::cube::bf16::avx512 {
 #include "kernels/cube/microkernel-inl.h"
 #include "kernels/cube/bf16-inl.h"

@@ -6,7 +6,7 @@
 // floats. No image-wide im2col.
 //
 // in: x [N, C, spatial] with any strides, packed weights (conv_pack.h; as bf16 pair panels, with an even number of
-// channels for each tap, x is rounded to bf16 as well), bias [M] or none, residual
+// channels for each tap, x is rounded to bf16 as well, and x, y and the residual may be bf16), bias [M] or none, residual
 // of y's dims or none, operands of the vector program (conv_epilogue.h). out: y [N, M, spatial],
 // any strides. ints: [spatial rank, groups, k[], stride[], dilation[], pad_begin[], act]. floats:
 // clip [lo, hi], leaky [alpha]. blob: a vector program or empty. in_place: the residual.
@@ -43,20 +43,13 @@ struct Job {
 void fill_buffer(const Job& j, int64_t g) {
   const ConvPlan& p = j.p;
   const ConvShape& s = p.s;
-  int64_t height = p.extent(1, j.block.rows), width = p.extent(2, j.block.columns);
-  int64_t iw = j.block.at.w * s.stride[2] - s.pad[2], ih0 = j.block.at.h * s.stride[1] - s.pad[1];
-  const float* image = j.call.in[0].as<float>() + j.block.at.n * s.xn + g * p.cg * s.xc;
+  const float* image = j.call.in[0].as<float>() + g * p.cg * s.xc;
   float* dst = j.buffer;
-  for (int64_t kd = 0; kd < s.k[0]; ++kd) {
-    int64_t id = j.block.at.d * s.stride[0] - s.pad[0] + kd * s.dilation[0];
-    for (int64_t i = 0; i < height; ++i, dst += width * p.cg) {
-      int64_t ih = ih0 + i;
-      if (id < 0 || id >= s.in[0] || ih < 0 || ih >= s.in[1])
-        std::fill_n(dst, width * p.cg, 0.0f);
-      else
-        GE_ON_ISA(copy_row)(s, image + id * s.xs[0] + ih * s.xs[1], p.cg, iw, width, dst);
-    }
-  }
+  p.each_run(j.block, [&](bool inside, int64_t row, int64_t iw, int64_t columns) {
+    if (!inside) std::fill_n(dst, columns * p.cg, 0.0f);
+    else GE_ON_ISA(copy_row)(s, image + row, p.cg, iw, columns, dst);
+    dst += columns * p.cg;
+  });
 }
 
 // Offsets of the rows of A and of the runs of K, in the buffer or in x.
@@ -64,7 +57,7 @@ void fill_offsets(const Job& j) {
   const ConvPlan& p = j.p;
   const ConvShape& s = p.s;
   int64_t width = p.extent(2, j.block.columns) * p.cp, plane = p.extent(1, j.block.rows) * width;
-  int64_t tap[3] = {plane, s.dilation[1] * width, s.dilation[2] * p.cp};
+  int64_t tap[3] = {plane, p.tap_step(1, j.block.rows) * width, p.tap_step(2, j.block.columns) * p.cp};
   if (p.in_place)
     for (int a = 0; a < 3; ++a) tap[a] = s.dilation[a] * s.xs[a];
   int64_t* out = j.segments;
@@ -99,14 +92,17 @@ void finish(const void* context, float* c, int64_t ldc, int64_t row, int64_t row
             int64_t columns) {
   const auto& f = *static_cast<const FinishContext*>(context);
   const Job& j = *f.job;
+  std::byte* to = nullptr;
+  if (j.p.sums_apart)
+    to = j.call.out[0].data + 2 * (pixel_offset(j.p.y, pixel_at(j.p.s, f.pixel)) + row * j.p.y.s[2] + (f.channel + column) * j.p.y.c);
   finish_tile(j.p.tail, j.p.s, j.call, c, ldc, f.pixel + row, rows, f.channel + column, columns,
-              j.program);
+              j.program, 1, to, 2 * j.p.y.s[2]);
 }
 
 // Copies an operand of y's dims at strides r to tile [count][n], or back; pixels from `first` on,
-// channels from m0 on.
-template <bool kToTile>
-void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, float*> data,
+// channels from m0 on. E: float, or uint16_t for bf16.
+template <bool kToTile, class E>
+void copy_tile(const ConvShape& s, E* data,
                const RowStrides& r, int64_t first, int64_t count, int64_t m0, int64_t n,
                float* tile, int64_t ld) {
   for (int64_t done = 0; done < count;) {
@@ -116,9 +112,9 @@ void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, flo
     for (int64_t m = 0; m < n; ++m)
       for (int64_t i = 0; i < now; ++i) {
         if constexpr (kToTile)
-          tile[(done + i) * ld + m] = p[i * r.s[2] + m * r.c];
+          tile[(done + i) * ld + m] = as_f32(p[i * r.s[2] + m * r.c]);
         else
-          p[i * r.s[2] + m * r.c] = tile[(done + i) * ld + m];
+          assign(p[i * r.s[2] + m * r.c], tile[(done + i) * ld + m]);
       }
     done += now;
   }
@@ -129,7 +125,6 @@ void copy_tile(const ConvShape& s, std::conditional_t<kToTile, const float*, flo
 int outer_axis(const ConvShape& s) { return s.k[0] > 1 ? 0 : 1; }
 
 // The pixels from `first` on, at most `count`, whose rows have the same taps inside the input as the first one.
-// Pair panels are always read whole.
 struct Alike {
   TapRange taps;
   int64_t count;
@@ -137,7 +132,7 @@ struct Alike {
 Alike alike(const Job& j, int64_t first, int64_t count) {
   const ConvShape& s = j.p.s;
   const int axis = outer_axis(s);
-  if (j.p.in_place || j.p.bf16) return {{0, s.k[axis]}, count};
+  if (j.p.in_place) return {{0, s.k[axis]}, count};
   if (axis == 0) return {valid_taps(s, 0, j.block.at.d), count};
   const int64_t width = j.block.columns, skip = first - j.block.first;
   int64_t h = j.block.at.h + skip / width, rows = skip / width + 1;
@@ -150,60 +145,72 @@ Alike alike(const Job& j, int64_t first, int64_t count) {
 }
 
 // Pixels [first, first + count) of the block's run, over which y advances evenly, with these taps of
-// the outer axis; output channels [n0, n0 + n) of group g. a: the block's first row of A.
-void multiply_run(const Job& j, const float* a, int64_t g, int64_t n0, int64_t n, int64_t first,
+// the outer axis; output channels [n0, n0 + n) of group g. a: the block's first row of A, in bf16
+// of that.
+void multiply_run(const Job& j, const void* a, int64_t g, int64_t n0, int64_t n, int64_t first,
                   int64_t count, TapRange taps) {
   const ConvPlan& p = j.p;
   const ConvShape& s = p.s;
   int64_t skip = first - j.block.first, m0 = g * p.mg + n0;
-  Block t;
+  Bf16Block t;
   t.m = count, t.n = n;
-  if (p.bf16 && p.in_place)
+  if (p.bf16) t.a16 = static_cast<const uint16_t*>(a);
+  else t.a = static_cast<const float*>(a);
+  if (p.bf16 && p.in_place && !p.x16)
     t.lda = bf16_row(p.cp);
-  else if (p.bf16)
-    t.row_offset = j.rows + skip, t.segment_offset = j.segments;
   else if (p.uniform)
-    t.a = a + skip * p.x.s[2], t.lda = p.x.s[2];
+    t.a += p.bf16 ? 0 : skip * p.x.s[2], t.a16 += p.bf16 ? skip * p.x.s[2] : 0, t.lda = p.x.s[2];
   else
-    t.a = a, t.row_offset = j.rows + skip, t.segment_offset = j.segments;
+    t.row_offset = j.rows + skip, t.segment_offset = j.segments;
+  // Runs begin at the start of a row of pixels.
+  if (!p.in_place && j.block.columns % kRowGroup == 0) t.lda = s.stride[2] * p.cp;
   t.segment_k = p.segment_k;
   const int64_t each = p.segments / s.k[outer_axis(s)];  // segments of a tap
   t.segments = each * (taps.last - taps.first);
   if (t.segment_offset) t.segment_offset += each * taps.first;
   t.b_stride = p.k * kPanel;
-  const int64_t b_offset = (g * p.panels + n0 / kPanel) * t.b_stride;
-  if (!p.bf16) t.b = j.call.in[1].as<float>() + b_offset + each * taps.first * p.segment_k * kPanel;
-  float* y = j.call.out[0].as<float>();
+  const int64_t b_offset = (g * p.panels + n0 / kPanel) * t.b_stride + each * taps.first * p.segment_k * kPanel;
+  if (p.bf16) t.b16 = j.call.in[1].as<uint16_t>() + b_offset;
+  else t.b = j.call.in[1].as<float>() + b_offset;
+  const View& y = j.call.out[0];
   Pixel at = pixel_at(s, first);
-  t.c = p.scatter ? j.tile : y + pixel_offset(p.y, at) + m0 * p.y.c;
-  t.ldc = p.scatter ? n : p.y.s[2];
+  const int64_t y_offset = pixel_offset(p.y, at) + m0 * p.y.c;
+  t.ldc = p.scatter || p.sums_apart ? n : p.y.s[2];
+  if (p.scatter || p.sums_apart) t.c = j.tile;
+  else if (p.y16) t.c16 = y.as<uint16_t>() + y_offset;
+  else t.c = y.as<float>() + y_offset;
   t.epilogue = register_epilogue(j.call, s);
   Epilogue& e = t.epilogue;
   if (present(j.call, 2)) e.bias = j.call.in[2].as<float>() + m0;
   if (p.has_residual) {
-    const float* r = j.call.in[3].as<float>();
+    const View& r = j.call.in[3];
+    const int64_t offset = pixel_offset(p.residual, at) + m0 * p.residual.c;
     if (p.gather_residual) {
-      copy_tile<true>(s, r, p.residual, first, count, m0, n, t.c, t.ldc);
+      if (p.residual16) copy_tile<true>(s, r.as<const uint16_t>(), p.residual, first, count, m0, n, t.c, t.ldc);
+      else copy_tile<true>(s, r.as<const float>(), p.residual, first, count, m0, n, t.c, t.ldc);
       e.residual = t.c, e.ld_residual = t.ldc;
     } else {
-      e.residual = r + pixel_offset(p.residual, at) + m0 * p.residual.c,
+      if (p.residual16) t.residual16 = r.as<uint16_t>() + offset;
+      else e.residual = r.as<float>() + offset;
       e.ld_residual = p.residual.s[2];
     }
   }
   FinishContext f{&j, first, m0};
   if (p.tail.program) e.finish = finish, e.context = &f;
-  if (p.bf16) multiply(Bf16Block{t, reinterpret_cast<const uint16_t*>(a), j.call.in[1].as<uint16_t>() + b_offset});
-  else multiply(t);
-  if (p.scatter) copy_tile<false>(s, y, p.y, first, count, m0, n, j.tile, n);
+  if (p.bf16) multiply(t);
+  else multiply(static_cast<const Block&>(t));
+  if (!p.scatter) return;
+  if (p.y16) copy_tile<false>(s, y.as<uint16_t>(), p.y, first, count, m0, n, j.tile, n);
+  else copy_tile<false>(s, y.as<float>(), p.y, first, count, m0, n, j.tile, n);
 }
 
 // All pixels of the block for output channels [n0, n0 + n) of group g.
 void multiply_block(const Job& j, int64_t g, int64_t n0, int64_t n) {
   const ConvPlan& p = j.p;
-  const float* a = j.buffer;
+  const void* a = j.buffer;
   if (p.in_place) {
-    a = j.call.in[0].as<float>() + g * p.cg * p.s.xc;
-    if (p.uniform) a += pixel_offset(p.x, pixel_at(p.s, j.block.first));
+    const int64_t offset = g * p.cg * p.s.xc + (p.uniform ? pixel_offset(p.x, pixel_at(p.s, j.block.first)) : 0);
+    a = j.call.in[0].data + offset * size_of(j.call.in[0].dtype);
   } else if (p.bf16) {
     fill_bf16_buffer(p, j.call.in[0], j.block, g, j.row, reinterpret_cast<uint16_t*>(j.buffer));
   } else {
@@ -212,11 +219,13 @@ void multiply_block(const Job& j, int64_t g, int64_t n0, int64_t n) {
   int64_t end = j.block.first + j.block.count;
   for (int64_t first = j.block.first; first < end;) {
     auto [taps, count] = alike(j, first, std::min(end - first, p.even - first % p.even));
-    const float* rows = a;
-    if (p.bf16 && p.in_place) {
+    const void* rows = a;
+    if (p.sums_apart) count = std::min(count, kBlockRows);
+    if (p.bf16 && p.in_place && !p.x16) {
       count = std::min(count, kBlockRows);
       const int64_t skip = first - j.block.first;
-      round_pixels(p, p.uniform ? a + skip * p.x.s[2] : a, p.uniform ? nullptr : j.rows + skip, p.x.s[2], count,
+      const float* x = static_cast<const float*>(a);
+      round_pixels(p, p.uniform ? x + skip * p.x.s[2] : x, p.uniform ? nullptr : j.rows + skip, p.x.s[2], count,
                    reinterpret_cast<uint16_t*>(j.buffer));
       rows = j.buffer;
     }
@@ -233,7 +242,8 @@ struct State {
 
 Result<Work> prepare(const Call& call) {
   auto state = std::make_shared<State>();
-  GE_TRY(ConvShape s, conv_shape(call, "cube.conv"));
+  const bool bf16 = call.in.size() > 1 && call.in[1].dtype == DType::bf16;
+  GE_TRY(ConvShape s, conv_shape(call, "cube.conv", bf16));
   if (narrow_groups(s.c, s.m, s.groups) && call.in.size() > 1 &&
       has_elements(call.in[1], {s.taps(), s.c / s.groups, panels(s.m) * 16})) {
     GE_TRY(Work w, prepare_by_rows(call, s, "cube.conv"));

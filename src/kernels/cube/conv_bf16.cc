@@ -32,23 +32,36 @@ void round_row(const ConvPlan& p, const float* from, int64_t iw, int64_t columns
   }
 }
 
+// The same of an input that is bf16.
+void copy_row16(const ConvPlan& p, const uint16_t* from, int64_t iw, int64_t columns, uint16_t* dst) {
+  const ConvShape& s = p.s;
+  const int64_t before = std::min(columns, std::max<int64_t>(0, -iw));
+  const int64_t inside = std::clamp<int64_t>(s.in[2] - iw - before, 0, columns - before);
+  std::fill_n(dst, before * p.cp, uint16_t{0});
+  std::fill_n(dst + (before + inside) * p.cp, (columns - before - inside) * p.cp, uint16_t{0});
+  from += (iw + before) * s.xs[2], dst += before * p.cp;
+  if (s.xc == 1 && s.xs[2] == p.cp) {
+    std::copy_n(from, inside * p.cp, dst);
+    return;
+  }
+  for (int64_t i = 0; i < inside; ++i, from += s.xs[2], dst += p.cp) {
+    if (s.xc == 1) std::copy_n(from, p.cg, dst);
+    else
+      for (int64_t c = 0; c < p.cg; ++c) dst[c] = from[c * s.xc];
+    if (p.cp > p.cg) dst[p.cg] = 0;
+  }
+}
+
 }  // namespace
 
 void fill_bf16_buffer(const ConvPlan& p, const View& x, const PixelBlock& block, int64_t g, float* row, uint16_t* buffer) {
-  const ConvShape& s = p.s;
-  const int64_t height = p.extent(1, block.rows), width = p.extent(2, block.columns);
-  const int64_t iw = block.at.w * s.stride[2] - s.pad[2], ih0 = block.at.h * s.stride[1] - s.pad[1];
-  const float* image = x.as<float>() + block.at.n * s.xn + g * p.cg * s.xc;
-  for (int64_t kd = 0; kd < s.k[0]; ++kd) {
-    const int64_t id = block.at.d * s.stride[0] - s.pad[0] + kd * s.dilation[0];
-    for (int64_t i = 0; i < height; ++i, buffer += width * p.cp) {
-      const int64_t ih = ih0 + i;
-      if (id < 0 || id >= s.in[0] || ih < 0 || ih >= s.in[1])
-        std::fill_n(buffer, width * p.cp, uint16_t{0});
-      else
-        round_row(p, image + id * s.xs[0] + ih * s.xs[1], iw, width, row, buffer);
-    }
-  }
+  const int64_t group = g * p.cg * p.s.xc;
+  p.each_run(block, [&](bool inside, int64_t at, int64_t iw, int64_t columns) {
+    if (!inside) std::fill_n(buffer, columns * p.cp, uint16_t{0});
+    else if (p.x16) copy_row16(p, x.as<uint16_t>() + group + at, iw, columns, buffer);
+    else round_row(p, x.as<float>() + group + at, iw, columns, row, buffer);
+    buffer += columns * p.cp;
+  });
 }
 
 void round_pixels(const ConvPlan& p, const float* x, const int64_t* offset, int64_t step, int64_t count, uint16_t* out) {

@@ -59,8 +59,8 @@ int64_t even_run(const ConvShape& s, const RowStrides& r) {
   return run;
 }
 
-Result<ConvTail> conv_tail(const Call& call, const ConvShape& s, std::string_view kernel) {
-  GE_RETURN_IF_ERROR(check_bias_and_residual(call, s, kernel));
+Result<ConvTail> conv_tail(const Call& call, const ConvShape& s, std::string_view kernel, bool or_bf16, DType stored) {
+  GE_RETURN_IF_ERROR(check_bias_and_residual(call, s, kernel, or_bf16));
   GE_RETURN_IF_ERROR(check_act(call, s, kernel));
   ConvTail t;
   if (call.blob.empty()) return t;
@@ -82,7 +82,7 @@ Result<ConvTail> conv_tail(const Call& call, const ConvShape& s, std::string_vie
     specs.push_back({call.in[4 + i].dtype, t.extra[i].c == 0});
     t.even = std::min(t.even, even_run(s, t.extra[i]));
   }
-  specs.push_back({DType::f32, false});
+  specs.push_back({stored, false});
   t.cycles = vector::cycles_per_element(p);
   GE_TRY(t.program, vector::compile(p, specs));
   return t;
@@ -106,7 +106,7 @@ Epilogue register_epilogue(const Call& call, const ConvShape& s) {
 
 void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc,
                  int64_t pixel, int64_t rows, int64_t channel, int64_t columns,
-                 std::byte* scratch, int64_t step) {
+                 std::byte* scratch, int64_t step, std::byte* to, int64_t to_step) {
   vector::TileOperand operands[kMaxExtra + 2];
   while (rows > 0) {
     int64_t now = step > 1 ? rows : std::min(rows, t.even - pixel % t.even);
@@ -118,9 +118,10 @@ void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float*
       int64_t size = size_of(v.dtype);
       operands[1 + i] = {v.data + (pixel_offset(r, at) + channel * r.c) * size, r.s[2] * step * size, r.c};
     }
-    operands[1 + t.extras] = operands[0];
+    operands[1 + t.extras] = to ? vector::TileOperand{to, to_step, 1} : operands[0];
     vector::run_tile(*t.program, operands, now, columns, scratch);
     c += now * ldc, pixel += now, rows -= now;
+    if (to) to += now * to_step;
   }
 }
 

@@ -3,7 +3,7 @@
 //
 // The program's inputs are 0: the convolution's result so far, 1..: the operands in[4..] of the
 // Call, each broadcastable to the output and, along channels, of stride 1 or broadcast; its one
-// output is y.
+// output is y, or f32 where y is made from that.
 #pragma once
 
 #include <memory>
@@ -28,8 +28,10 @@ struct ConvTail {
   int64_t even = 0;
 };
 
-// Checks bias, residual, activation code and the program of a Call; extra operands start at in[4].
-Result<ConvTail> conv_tail(const Call& call, const ConvShape& s, std::string_view kernel);
+// Checks bias, residual, activation code and the program of a Call, whose output is of type `stored`; extra operands
+// start at in[4]. or_bf16: of the residual.
+Result<ConvTail> conv_tail(const Call& call, const ConvShape& s, std::string_view kernel, bool or_bf16 = false,
+                           DType stored = DType::f32);
 // Bytes of scratch that finish_tile needs for tiles of up to `columns` columns.
 int64_t tail_scratch(const ConvTail& t, int64_t columns);
 
@@ -38,10 +40,10 @@ Epilogue register_epilogue(const Call& call, const ConvShape& s);
 
 // Runs the program on rows of y: pixels [pixel, pixel + rows) counted over (n, d, h, w), channels
 // [channel, channel + columns), c at their first element. With a step, every step-th pixel of one row of
-// the output.
+// the output. The results go to `to`, rows to_step bytes apart, or take c's place.
 void finish_tile(const ConvTail& t, const ConvShape& s, const Call& call, float* c, int64_t ldc,
                  int64_t pixel, int64_t rows, int64_t channel, int64_t columns, std::byte* scratch,
-                 int64_t step = 1);
+                 int64_t step = 1, std::byte* to = nullptr, int64_t to_step = 0);
 
 struct Pixel {
   int64_t n, d, h, w;

@@ -33,22 +33,33 @@ RowStrides input_step(const ConvShape& s) {
   return pixel_strides(s, r);
 }
 
+// True if the results wait in scratch as f32 [pixel][channel]: y has no contiguous channels, or it is bf16 and the
+// residual has none, which is gathered to where the results go.
+bool scatters(const Call& call, const ConvShape& s) {
+  if (!(s.yc == 1 || s.m == 1)) return true;
+  return call.out[0].dtype == DType::bf16 && present(call, 3) && !(row_strides(call.in[3]).c == 1 || s.m == 1);
+}
+
 void choose_access(const Call& call, ConvPlan& p) {
   const ConvShape& s = p.s;
   p.bf16 = call.in[1].dtype == DType::bf16;
   p.cg = s.c / s.groups, p.mg = s.m / s.groups, p.cp = p.bf16 ? even(p.cg) : p.cg;
   p.k = s.taps() * p.cp, p.panels = panels(p.mg);
   p.y = pixel_strides(s, row_strides(call.out[0]));
-  p.scatter = !(s.yc == 1 || s.m == 1);
+  p.x16 = call.in[0].dtype == DType::bf16, p.y16 = call.out[0].dtype == DType::bf16;
+  p.scatter = scatters(call, s);
+  p.sums_apart = p.y16 && p.tail.program && !p.scatter;
   p.has_residual = present(call, 3);
   if (p.has_residual) {
     p.residual = pixel_strides(s, row_strides(call.in[3]));
+    p.residual16 = call.in[3].dtype == DType::bf16;
     p.gather_residual = p.scatter || !(p.residual.c == 1 || s.m == 1);
   }
   p.even = p.scatter ? s.out_pixels() : even_run(s, p.y);
   if (p.has_residual && !p.gather_residual) p.even = std::min(p.even, even_run(s, p.residual));
   p.in_place = windows_inside(s) && (s.xc == 1 || p.cg == 1);
-  if (p.bf16 && s.taps() > 1) p.in_place = false;  // each pixel is rounded once, in the buffer
+  if (p.x16 && p.cg != p.cp) p.in_place = false;
+  if (p.bf16 && !p.x16 && s.taps() > 1) p.in_place = false;  // each pixel is rounded once, in the buffer
   p.x = p.in_place ? input_step(s) : RowStrides{};
   // One tap: even spacing over the whole output makes it a plain matrix product.
   p.uniform = p.in_place && s.taps() == 1 && even_run(s, p.x) == s.out_pixels();
@@ -179,8 +190,8 @@ Status size_scratch(ConvPlan& p) {
       !product_within({p.max_pixels, columns, 4}, kLimit) ||
       !product_within({p.segments, 8}, kLimit))
     return error(code::kTooLarge, format("{}: the window needs too much scratch memory", kName));
-  if (p.bf16) {
-    p.row_bytes = p.in_place ? 0 : round64(p.buffer_width * p.cg * 6);
+  if (p.bf16 && !(p.x16 && p.in_place)) {
+    p.row_bytes = p.in_place || p.x16 ? 0 : round64(p.buffer_width * p.cg * 6);
     p.buffer_bytes = p.in_place ? round64(std::min(p.max_pixels, kBlockRows) * bf16_row(p.cp) * 2)
                                 : round64(s.k[0] * p.buffer_height * p.buffer_width * p.cp * 2);
   } else if (!p.in_place) {
@@ -191,6 +202,7 @@ Status size_scratch(ConvPlan& p) {
     p.segments_bytes = round64(p.segments * 8);
   }
   if (p.scatter) p.tile_bytes = round64(p.max_pixels * columns * 4);
+  if (p.sums_apart) p.tile_bytes = round64(std::min(p.max_pixels, kBlockRows) * columns * 4);
   p.program_bytes = tail_scratch(p.tail, std::min<int64_t>(columns, 256));
   return ok();
 }
@@ -224,7 +236,7 @@ Result<ConvPlan> plan_conv(const Call& call, const ConvShape& s) {
   GE_RETURN_IF_ERROR(check_packed(call.in[1],
                                   {s.groups, panels(s.m / s.groups) * 16, s.taps(), bf16 ? even(cg) : cg},
                                   kName, bf16 ? DType::bf16 : DType::f32));
-  GE_TRY(p.tail, conv_tail(call, s, kName));
+  GE_TRY(p.tail, conv_tail(call, s, kName, bf16, scatters(call, s) ? DType::f32 : call.out[0].dtype));
   if (s.empty()) return p;
   choose_access(call, p);
   if (p.in_place)

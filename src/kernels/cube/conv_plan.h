@@ -3,6 +3,8 @@
 // strides: the same for any thread count and any instruction set.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cube/conv_epilogue.h"
 #include "kernels/cube/conv_shape.h"
 
@@ -24,11 +26,13 @@ struct ConvPlan {
   int64_t cg = 0, mg = 0, k = 0,
           panels = 0;  // of one group: channels in and out, rows of B, its panels
   bool bf16 = false;      // the weights are pair panels: A is rounded to bf16 in the buffer
+  bool x16 = false, y16 = false, residual16 = false;  // these are bf16 in memory
   int64_t cp = 0;         // channels of a pixel as A has them: cg, in bf16 rounded up to even
   bool has_residual = false;
   bool in_place = false;  // windows are read where x lies: no padding, contiguous channels
   bool uniform = false;   // in place with 1x1 windows whose pixels are evenly spaced: no offsets
   bool scatter = false;   // y has no contiguous channels: results pass through scratch
+  bool sums_apart = false;  // the vector program reads sums in scratch and writes a bf16 y
   bool gather_residual = false;  // the residual is copied to where the results go first
   int64_t even = 0;  // pixels over which y (and a residual read in place) advance evenly
 
@@ -55,11 +59,32 @@ struct ConvPlan {
   int64_t scratch() const {
     return row_bytes + buffer_bytes + rows_bytes + segments_bytes + tile_bytes + program_bytes;
   }
-  // Input rows, or columns, that n output rows, or columns, need; axis 1 or 2.
-  int64_t extent(int axis, int64_t n) const {
-    return (n - 1) * s.stride[axis] + (s.k[axis] - 1) * s.dilation[axis] + 1;
-  }
+  // Input rows, or columns, that one tap of n output rows, or columns, spans; axis 1 or 2.
+  int64_t span(int axis, int64_t n) const { return (n - 1) * s.stride[axis] + 1; }
+  // Distance of the taps in the buffer: taps whose rows do not meet have them one behind the other.
+  int64_t tap_step(int axis, int64_t n) const { return std::min(s.dilation[axis], span(axis, n)); }
+  // Rows, or columns, of the buffer for n output rows, or columns.
+  int64_t extent(int axis, int64_t n) const { return span(axis, n) + (s.k[axis] - 1) * tap_step(axis, n); }
   PixelBlock block(int64_t i) const;
+  // The buffer of a block in its order, as runs f(inside the input, offset of its row in x, first column, columns)
+  // of pixels.
+  template <class F>
+  void each_run(const PixelBlock& b, F f) const {
+    const int64_t height = extent(1, b.rows), span_h = span(1, b.rows), span_w = span(2, b.columns);
+    const bool rows_apart = tap_step(1, b.rows) < s.dilation[1], columns_apart = tap_step(2, b.columns) < s.dilation[2];
+    const int64_t iw = b.at.w * s.stride[2] - s.pad[2], ih0 = b.at.h * s.stride[1] - s.pad[1];
+    for (int64_t kd = 0; kd < s.k[0]; ++kd) {
+      const int64_t id = b.at.d * s.stride[0] - s.pad[0] + kd * s.dilation[0];
+      for (int64_t i = 0; i < height; ++i) {
+        const int64_t ih = ih0 + (rows_apart ? i / span_h * s.dilation[1] + i % span_h : i);
+        const bool inside = id >= 0 && id < s.in[0] && ih >= 0 && ih < s.in[1];
+        const int64_t row = inside ? b.at.n * s.xn + id * s.xs[0] + ih * s.xs[1] : 0;
+        if (!columns_apart) f(inside, row, iw, extent(2, b.columns));
+        else
+          for (int64_t kw = 0; kw < s.k[2]; ++kw) f(inside, row, iw + kw * s.dilation[2], span_w);
+      }
+    }
+  }
 };
 
 // Checks what remains of the Call, whose shape is s, and plans.

@@ -11,8 +11,9 @@ Error bad(std::string_view kernel, std::string_view what) {
   return error(code::kBadOp, format("{}: {}", kernel, what));
 }
 
-Status check_operand(const View& v, int rank, std::string_view kernel, std::string_view which) {
-  if (v.dtype != DType::f32) return bad(kernel, format("{} must be f32", which));
+Status check_operand(const View& v, int rank, std::string_view kernel, std::string_view which, bool or_bf16) {
+  if (v.dtype != DType::f32 && !(or_bf16 && v.dtype == DType::bf16))
+    return bad(kernel, format("{} must be f32{}", which, or_bf16 ? " or bf16" : ""));
   if (v.rank != rank + 2 || !v.dims || !v.strides)
     return bad(kernel, format("{} must have {} axes", which, rank + 2));
   for (int i = 0; i < v.rank; ++i) {
@@ -44,14 +45,14 @@ ConvShape fill(const Call& call) {
   return s;
 }
 
-Status check_numbers(const Call& call, size_t min_ints, std::string_view kernel) {
+Status check_numbers(const Call& call, size_t min_ints, std::string_view kernel, bool or_bf16) {
   if (call.in.empty() || call.out.empty()) return bad(kernel, "needs an input and an output");
   if (call.ints.empty() || call.ints[0] < 1 || call.ints[0] > 3)
     return bad(kernel, "takes 1 to 3 spatial axes");
   int rank = static_cast<int>(call.ints[0]);
   if (call.ints.size() < min_ints) return bad(kernel, "has too few parameters");
-  GE_RETURN_IF_ERROR(check_operand(call.in[0], rank, kernel, "the input"));
-  GE_RETURN_IF_ERROR(check_operand(call.out[0], rank, kernel, "the output"));
+  GE_RETURN_IF_ERROR(check_operand(call.in[0], rank, kernel, "the input", or_bf16));
+  GE_RETURN_IF_ERROR(check_operand(call.out[0], rank, kernel, "the output", or_bf16));
   if (call.in[0].dims[0] != call.out[0].dims[0]) return bad(kernel, "batch sizes differ");
   for (int i = 0; i < 3 * rank; ++i)
     if (call.ints[2 + i] < 1 || call.ints[2 + i] > kMaxConvNumber)
@@ -108,10 +109,10 @@ ConvShape pool_shape_unchecked(const Call& call) {
   return s;
 }
 
-Result<ConvShape> conv_shape(const Call& call, std::string_view kernel) {
+Result<ConvShape> conv_shape(const Call& call, std::string_view kernel, bool or_bf16) {
   size_t rank =
       call.ints.empty() ? 0 : static_cast<size_t>(std::clamp<int64_t>(call.ints[0], 0, 3));
-  GE_RETURN_IF_ERROR(check_numbers(call, 3 + 4 * rank, kernel));
+  GE_RETURN_IF_ERROR(check_numbers(call, 3 + 4 * rank, kernel, or_bf16));
   ConvShape s = conv_shape_unchecked(call);
   if (s.groups < 1 || s.c % s.groups || s.m % s.groups)
     return bad(kernel, "the channels cannot be divided into the groups");
@@ -122,7 +123,7 @@ Result<ConvShape> conv_shape(const Call& call, std::string_view kernel) {
 Result<ConvShape> pool_shape(const Call& call, std::string_view kernel) {
   size_t rank =
       call.ints.empty() ? 0 : static_cast<size_t>(std::clamp<int64_t>(call.ints[0], 0, 3));
-  GE_RETURN_IF_ERROR(check_numbers(call, 2 + 5 * rank, kernel));
+  GE_RETURN_IF_ERROR(check_numbers(call, 2 + 5 * rank, kernel, false));
   for (size_t i = 0; i < rank; ++i) {
     int64_t v = call.ints[2 + 4 * rank + i];
     if (v < 0 || v > kMaxConvNumber) return bad(kernel, "pads must not be negative");
@@ -138,7 +139,7 @@ double conv_operations(const Call& call) {
          static_cast<double>(s.c / s.groups);
 }
 
-Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel) {
+Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel, bool or_bf16) {
   if (present(call, 2)) {
     const View& b = call.in[2];
     if (b.dtype != DType::f32 || b.rank != 1 || !b.dims || !b.strides || b.dims[0] != s.m ||
@@ -147,7 +148,7 @@ Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string
   }
   if (present(call, 3)) {
     const View& r = call.in[3];
-    GE_RETURN_IF_ERROR(check_operand(r, s.rank, kernel, "the residual"));
+    GE_RETURN_IF_ERROR(check_operand(r, s.rank, kernel, "the residual", or_bf16));
     for (int i = 0; i < r.rank; ++i)
       if (r.dims[i] != call.out[0].dims[i])
         return bad(kernel, "the residual must have the output's shape");

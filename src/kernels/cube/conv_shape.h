@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "kernels/kernel.h"
+#include "tensor/half.h"
 
 namespace ge::kernels::cube {
 
@@ -44,7 +45,8 @@ inline TapRange valid_taps(const ConvShape& s, int axis, int64_t o) {
 }
 
 // Reads x = in[0], y = out[0] and ints [rank, groups, k, stride, dilation, pad_begin, act].
-Result<ConvShape> conv_shape(const Call& call, std::string_view kernel);
+// Both f32; with or_bf16 either may be bf16.
+Result<ConvShape> conv_shape(const Call& call, std::string_view kernel, bool or_bf16 = false);
 // Reads x = in[0], y = out[0] and ints [rank, kind, k, stride, dilation, pad_begin, pad_end, ...];
 // m = c and groups = 1.
 Result<ConvShape> pool_shape(const Call& call, std::string_view kernel);
@@ -55,8 +57,8 @@ ConvShape pool_shape_unchecked(const Call& call);
 // Of a direct sum over the windows, for Kernel::operations of the convolutions.
 double conv_operations(const Call& call);
 
-// bias is absent or dense [m]; residual is absent or has y's dims; both f32.
-Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel);
+// bias is absent or dense f32 [m]; residual is absent or f32, or as said bf16, of y's dims.
+Status check_bias_and_residual(const Call& call, const ConvShape& s, std::string_view kernel, bool or_bf16);
 // Packed weights are dense, f32 or as said (any axes), of exactly the product of `sizes` elements.
 Status check_packed(const View& w, std::initializer_list<int64_t> sizes, std::string_view kernel,
                     DType type = DType::f32);
@@ -65,6 +67,12 @@ bool has_elements(const View& w, std::initializer_list<int64_t> sizes);
 bool present(const Call& call, size_t input);
 // True if the product of all numbers, each >= 0, is at most limit.
 bool product_within(std::initializer_list<int64_t> numbers, int64_t limit);
+
+// Elements of operands that are f32, or bf16 as uint16_t.
+inline float as_f32(float x) { return x; }
+inline float as_f32(uint16_t x) { return bf16_to_f32(x); }
+inline void assign(float& to, float x) { to = x; }
+inline void assign(uint16_t& to, float x) { to = f32_to_bf16(x); }
 
 // Strides of a view with the roles of ConvShape's.
 struct RowStrides {

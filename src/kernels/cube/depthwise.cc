@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kName = "cube.depthwise";
 constexpr int64_t kMaxRows = 8;  // input rows of the output rows that are computed together
 constexpr int64_t kBlock = 64;  // channels of a block
+constexpr int64_t kSumsBytes = 64 << 10;  // of sums that wait for the vector program
 
 struct State {
   ConvShape s;
@@ -28,6 +29,9 @@ struct State {
   bool in_place = false;  // x is read where it lies
   bool scatter = false;   // y has no contiguous channels
   bool gather_residual = false;
+  bool x16 = false, y16 = false, residual16 = false;  // these are bf16
+  bool sums_apart = false;  // y is made from f32 sums in scratch
+  int64_t sum_rows = 1;     // output rows of which
   int64_t group = 1;  // channels of a group
   int64_t channel_pieces = 1;
   bool rows_together = false;  // several output rows at once: dw_rows()
@@ -52,6 +56,8 @@ DepthwiseRow geometry(const State& st) {
   return r;
 }
 
+bool scatters(const ConvShape& s) { return !(s.yc == 1 || s.m == 1); }
+
 // True if dw_rows() computes this: then no tile has more than one column outside of the input.
 bool takes_rows_together(const State& st) {
   const ConvShape& s = st.s;
@@ -68,8 +74,11 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
   st.y = pixel_strides(s, row_strides(call.out[0]));
   if (present(call, 3)) st.residual = pixel_strides(s, row_strides(call.in[3]));
   st.in_place = s.m == s.c && (s.xc == 1 || s.c == 1);
-  st.scatter = !(s.yc == 1 || s.m == 1);
-  st.gather_residual = present(call, 3) && (st.scatter || !(st.residual.c == 1 || s.m == 1));
+  st.x16 = call.in[0].dtype == DType::bf16, st.y16 = call.out[0].dtype == DType::bf16;
+  st.residual16 = present(call, 3) && call.in[3].dtype == DType::bf16;
+  st.scatter = scatters(s);
+  st.sums_apart = st.scatter || (st.y16 && st.tail.program);
+  st.gather_residual = present(call, 3) && (st.scatter || st.residual16 || !(st.residual.c == 1 || s.m == 1));
   if (st.in_place && !st.scatter && !st.gather_residual) {
     // With tall windows, few enough that an input row is still in the first level cache when the
     // next output row needs it; else all.
@@ -78,6 +87,9 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
     st.block = s.k[0] * s.k[1] < 7 ? panels(s.m) * 16 : std::max<int64_t>(2, 40960 / bytes) * 16;
   }
   st.rows_together = takes_rows_together(st);
+  st.sum_rows = st.rows_together ? 3 : 1;
+  if (st.sums_apart && !st.scatter && !st.gather_residual)
+    st.block = std::clamp<int64_t>(kSumsBytes / 64 / s.out[2] / st.sum_rows, 1, std::max<int64_t>(1, st.block / 16)) * 16;
   // Kept while there are few; in wide rows the arithmetic is soon forgotten.
   DepthwiseRow r = geometry(st);
   if (r.tile_count <= 256)
@@ -88,7 +100,7 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
     return error(code::kTooLarge, format("{}: the window is too large", kernel));
   st.rows_bytes = round64((window_rows + kMaxRows) * 16);
   if (!st.in_place) st.input_bytes = round64(window_rows * s.in[2] * kBlock * 4);
-  if (st.scatter) st.output_bytes = round64(s.out[2] * kBlock * 4);
+  if (st.sums_apart) st.output_bytes = round64(st.sum_rows * s.out[2] * std::max(kBlock, st.block) * 4);
   if (st.gather_residual) st.residual_bytes = round64(s.out[2] * kBlock * 4);
   // Few rows: cut the channels as well.
   int64_t blocks = (s.m + kBlock - 1) / kBlock;
@@ -107,11 +119,12 @@ int64_t chunks(const State& st) {
 }
 
 // Copies one input row, output channels [m0, m0 + n) of it, to dst [width][n].
-void gather_row(const ConvShape& s, const float* x, int64_t m0, int64_t n, float* dst) {
+template <class X>
+void gather_row(const ConvShape& s, const X* x, int64_t m0, int64_t n, float* dst) {
   int64_t multiplier = s.m / s.c;
   for (int64_t j = 0; j < n; ++j) {
-    const float* p = x + (m0 + j) / multiplier * s.xc;
-    for (int64_t i = 0; i < s.in[2]; ++i) dst[i * n + j] = p[i * s.xs[2]];
+    const X* p = x + (m0 + j) / multiplier * s.xc;
+    for (int64_t i = 0; i < s.in[2]; ++i) dst[i * n + j] = as_f32(p[i * s.xs[2]]);
   }
 }
 
@@ -121,7 +134,7 @@ struct Strip {
   const State& st;
   const Call& call;
   int64_t m0, n;
-  const float** x;
+  const void** x;
   const float** w;
   float *input, *output, *residual;
   DepthwiseRow row;
@@ -129,11 +142,11 @@ struct Strip {
 
 Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   const ConvShape& s = st.s;
-  auto** x = reinterpret_cast<const float**>(call.scratch);
+  auto** x = reinterpret_cast<const void**>(call.scratch);
   auto* input = reinterpret_cast<float*>(call.scratch + st.rows_bytes);
   float* output = input + st.input_bytes / 4;
   Strip p{
-      st,         call, m0, n, x, x + s.k[0] * s.k[1] + kMaxRows, input, output, output + st.output_bytes / 4,
+      st, call, m0, n, x, reinterpret_cast<const float**>(x + s.k[0] * s.k[1] + kMaxRows), input, output, output + st.output_bytes / 4,
       geometry(st)};
   Epilogue e = register_epilogue(call, s);
   DepthwiseRow& r = p.row;
@@ -141,7 +154,8 @@ Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   r.x_step = st.in_place ? s.xs[2] : n;
   r.weight_step = panels(s.m) * 16;
   if (present(call, 2)) r.bias = call.in[2].as<float>() + m0;
-  r.y_step = st.scatter ? n : st.y.s[2];
+  r.x16 = st.x16 && st.in_place, r.y16 = st.y16 && !st.sums_apart;
+  r.y_step = st.sums_apart ? n : st.y.s[2];
   r.residual_step = st.gather_residual ? n : st.residual.s[2];
   r.channels = n;
   r.group = st.group;
@@ -155,15 +169,19 @@ void run_rows(Strip& p, const Pixel& at, int64_t count) {
   const State& st = p.st;
   const ConvShape& s = st.s;
   DepthwiseRow& r = p.row;
-  const float* image = p.call.in[0].as<float>() + at.n * s.xn + at.d * s.stride[0] * s.xs[0] + p.m0 * s.xc;
+  const View& x = p.call.in[0];
+  const std::byte* image = x.data + (at.n * s.xn + at.d * s.stride[0] * s.xs[0] + p.m0 * s.xc) * size_of(x.dtype);
   const int64_t first = at.h * s.stride[1] - s.pad[1], rows = (count - 1) * s.stride[1] + 3;
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t ih = first + i;
-    p.x[i] = ih >= 0 && ih < s.in[1] ? image + ih * s.xs[1] : nullptr;
+    p.x[i] = ih >= 0 && ih < s.in[1] ? image + ih * s.xs[1] * size_of(x.dtype) : nullptr;
   }
   for (int64_t i = 0; i < 3; ++i) p.w[i] = p.call.in[1].as<float>() + i * 3 * r.weight_step + p.m0;
-  r.y = p.call.out[0].as<float>() + pixel_offset(st.y, at) + p.m0 * s.yc;
-  r.y_row = st.y.s[1];
+  const View& out = p.call.out[0];
+  const int64_t y_row = st.y.s[1] * size_of(out.dtype);
+  std::byte* y = out.data + (pixel_offset(st.y, at) + p.m0 * s.yc) * size_of(out.dtype);
+  r.y = st.sums_apart ? static_cast<void*>(p.output) : y;
+  r.y_row = st.sums_apart ? s.out[2] * p.n : st.y.s[1];
   if (present(p.call, 3)) {
     r.residual = p.call.in[3].as<float>() + pixel_offset(st.residual, at) + p.m0 * st.residual.c;
     r.residual_row = st.residual.s[1];
@@ -172,8 +190,8 @@ void run_rows(Strip& p, const Pixel& at, int64_t count) {
   if (!st.tail.program) return;
   const int64_t row = (at.n * s.out[0] + at.d) * s.out[1] + at.h;
   for (int64_t i = 0; i < count; ++i)
-    finish_tile(st.tail, s, p.call, r.y + i * r.y_row, r.y_step, (row + i) * s.out[2], s.out[2], p.m0, p.n,
-                p.call.scratch + st.bytes());
+    finish_tile(st.tail, s, p.call, static_cast<float*>(r.y) + i * r.y_row, r.y_step, (row + i) * s.out[2], s.out[2], p.m0, p.n,
+                p.call.scratch + st.bytes(), 1, st.sums_apart ? y + i * y_row : nullptr, st.y.s[2] * size_of(out.dtype));
 }
 
 // Points x and w at the kernel rows of output row `at` that lie inside the input; gives their
@@ -186,12 +204,14 @@ int64_t point_rows(Strip& p, const Pixel& at) {
     for (int64_t kh = h.first; kh < h.last; ++kh, ++rows) {
       int64_t id = at.d * s.stride[0] - s.pad[0] + kd * s.dilation[0];
       int64_t ih = at.h * s.stride[1] - s.pad[1] + kh * s.dilation[1];
-      const float* x = p.call.in[0].as<float>() + at.n * s.xn + id * s.xs[0] + ih * s.xs[1];
+      const View& x = p.call.in[0];
+      const int64_t offset = at.n * s.xn + id * s.xs[0] + ih * s.xs[1];
       if (p.st.in_place) {
-        p.x[rows] = x + p.m0 * s.xc;
+        p.x[rows] = x.data + (offset + p.m0 * s.xc) * size_of(x.dtype);
       } else {
         float* dst = p.input + rows * s.in[2] * p.n;
-        gather_row(s, x, p.m0, p.n, dst);
+        if (p.st.x16) gather_row(s, x.as<uint16_t>() + offset, p.m0, p.n, dst);
+        else gather_row(s, x.as<float>() + offset, p.m0, p.n, dst);
         p.x[rows] = dst;
       }
       p.w[rows] = p.call.in[1].as<float>() +
@@ -200,31 +220,45 @@ int64_t point_rows(Strip& p, const Pixel& at) {
   return rows;
 }
 
+// The residual of an output row as dense f32.
+template <class E>
+const float* gather(const Strip& p, const E* from) {
+  const RowStrides& r = p.st.residual;
+  for (int64_t i = 0; i < p.st.s.out[2]; ++i)
+    for (int64_t j = 0; j < p.n; ++j) p.residual[i * p.n + j] = as_f32(from[i * r.s[2] + j * r.c]);
+  return p.residual;
+}
+
+template <class E>
+void scatter(const Strip& p, E* y) {
+  for (int64_t j = 0; j < p.n; ++j)
+    for (int64_t i = 0; i < p.st.s.out[2]; ++i) assign(y[i * p.st.y.s[2] + j * p.st.s.yc], p.output[i * p.n + j]);
+}
+
 void run_row(Strip& p, const Pixel& at) {
   const State& st = p.st;
   const ConvShape& s = st.s;
   DepthwiseRow& r = p.row;
   r.rows = point_rows(p, at);
-  float* y = p.call.out[0].as<float>() + pixel_offset(st.y, at) + p.m0 * s.yc;
-  r.y = st.scatter ? p.output : y;
+  const View& out = p.call.out[0];
+  std::byte* y = out.data + (pixel_offset(st.y, at) + p.m0 * s.yc) * size_of(out.dtype);
+  r.y = st.sums_apart ? static_cast<void*>(p.output) : y;
   if (present(p.call, 3)) {
-    r.residual = p.call.in[3].as<float>() + pixel_offset(st.residual, at) + p.m0 * st.residual.c;
-    if (st.gather_residual) {
-      for (int64_t i = 0; i < s.out[2]; ++i)
-        for (int64_t j = 0; j < p.n; ++j)
-          p.residual[i * p.n + j] = r.residual[i * st.residual.s[2] + j * st.residual.c];
-      r.residual = p.residual;
-    }
+    const View& residual = p.call.in[3];
+    const int64_t offset = pixel_offset(st.residual, at) + p.m0 * st.residual.c;
+    if (!st.gather_residual) r.residual = residual.as<float>() + offset;
+    else if (st.residual16) r.residual = gather(p, residual.as<uint16_t>() + offset);
+    else r.residual = gather(p, residual.as<float>() + offset);
   }
   GE_ON_ISA(dw_row)(r);
   if (st.tail.program) {
     int64_t row = (at.n * s.out[0] + at.d) * s.out[1] + at.h;
-    finish_tile(st.tail, s, p.call, r.y, r.y_step, row * s.out[2], s.out[2], p.m0, p.n,
-                p.call.scratch + st.bytes());
+    const bool direct = st.sums_apart && !st.scatter;
+    finish_tile(st.tail, s, p.call, static_cast<float*>(r.y), r.y_step, row * s.out[2], s.out[2], p.m0, p.n,
+                p.call.scratch + st.bytes(), 1, direct ? y : nullptr, st.y.s[2] * size_of(out.dtype));
   }
-  if (st.scatter)
-    for (int64_t j = 0; j < p.n; ++j)
-      for (int64_t i = 0; i < s.out[2]; ++i) y[i * st.y.s[2] + j * s.yc] = p.output[i * p.n + j];
+  if (st.scatter && st.y16) scatter(p, reinterpret_cast<uint16_t*>(y));
+  else if (st.scatter) scatter(p, reinterpret_cast<float*>(y));
 }
 
 // How many of the `left` output rows to compute together.
@@ -234,7 +268,7 @@ int64_t next_rows(const Strip& p, int64_t left) {
 }
 
 Result<Work> prepare(const Call& call) {
-  GE_TRY(ConvShape s, conv_shape(call, kName));
+  GE_TRY(ConvShape s, conv_shape(call, kName, true));
   if (s.groups != s.c) return error(code::kBadOp, format("{}: needs a group a channel", kName));
   return prepare_by_rows(call, s, kName);
 }
@@ -255,7 +289,7 @@ Result<Work> prepare_by_rows(const Call& call, const ConvShape& s, std::string_v
   if (s.groups > 0 && s.c > 0) st->group = s.c / s.groups;
   if (call.in.size() < 2) return error(code::kBadOp, format("{}: needs packed weights", kernel));
   GE_RETURN_IF_ERROR(check_packed(call.in[1], {s.taps(), st->group, panels(s.m) * 16}, kernel));
-  GE_TRY(st->tail, conv_tail(call, s, kernel));
+  GE_TRY(st->tail, conv_tail(call, s, kernel, true, scatters(s) ? DType::f32 : call.out[0].dtype));
   Work w;
   w.chunks = 0;
   if (s.empty()) return w;

@@ -23,15 +23,16 @@ struct DepthwiseRow {
   // The kernel rows that lie inside the input: pointers to their input at column 0, and to their
   // weights [KW][group][weight_step]. All pointers stand at the first channel.
   int64_t rows = 0;
-  const float* const* x = nullptr;
+  const void* const* x = nullptr;
+  bool x16 = false, y16 = false;        // these are bf16
   const float* const* w = nullptr;
-  int64_t x_step = 0, weight_step = 0;  // floats from pixel to pixel, from tap to tap
+  int64_t x_step = 0, weight_step = 0;  // elements from pixel to pixel, from tap to tap
   int64_t width = 0;                    // input columns
   int64_t kw = 0, stride = 1, dilation = 1, pad = 0;
   const float* bias = nullptr;
   const float* residual = nullptr;
   int64_t residual_step = 0;
-  float* y = nullptr;
+  void* y = nullptr;
   int64_t y_step = 0, out = 0;
   // Several output rows together: x are all the input rows of these, null where outside, w all the
   // kernel rows; from an output row to the next:
@@ -54,7 +55,7 @@ inline DepthwiseTile depthwise_tile(const DepthwiseRow& r, int64_t i) {
 }
 
 // The whole kernel for a checked shape whose groups are of one input channel or narrow
-// (conv_pack.h).
+// (conv_pack.h). x, y and the residual are f32 or bf16.
 Result<Work> prepare_by_rows(const Call& call, const ConvShape& s, std::string_view kernel);
 Status run_by_rows(const Call& call, const void* state, int64_t chunk);
 

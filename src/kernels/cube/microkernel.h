@@ -14,6 +14,7 @@ namespace ge::kernels::cube {
 inline constexpr int64_t kPanel = 16;      // columns of a packed panel of B
 inline constexpr int64_t kBlockRows = 96;  // rows between two passes over B; finish() sees at most these,
 inline constexpr int64_t kSlice = 128;     // and at most so many columns: one step of the interpreter
+inline constexpr int64_t kRowGroup = 8;    // rows of A that may be known to lie evenly
 inline constexpr int64_t kFewRows = 16;    // up to so many rows B may be read as it lies
 
 // How B lies: in packed panels; or B[k][n] with n contiguous; or with k contiguous (B^T row-major).
@@ -45,6 +46,7 @@ struct Block {
   // Row i of A starts at a + (row_offset ? row_offset[i] : i * lda). Its K = segments * segment_k values
   // are runs of segment_k contiguous floats, run s at row start + segment_offset[s]; a null
   // segment_offset means that all runs start at 0 (plain matmul: segments = 1, segment_k = K).
+  // With row_offset, lda is 0 or the step within each group of kRowGroup rows from a multiple of kRowGroup on.
   // Offsets are in floats and may be negative.
   const float* a = nullptr;
   int64_t lda = 0;

@@ -1,15 +1,22 @@
-// AVX-512 microkernels: 6x64, and 8x48, 8x32, 12x16 for what is left of the columns. Cores with two multiply-adds a
+// AVX-512 microkernels: 6x64, and 8x48, 8x32, 24x16 or 12x16 for what is left of the columns. Cores with two multiply-adds a
 // cycle need more than 8 sums to hide their latency.
 #include "kernels/cube/microkernel.h"
 #include "kernels/cube/simd.h"
 
 #if defined(__x86_64__)
-GE_TARGET_BEGIN(GE_AVX512)
+GE_TARGET_BEGIN(GE_AVX512 GE_TILES)
 namespace ge::kernels::cube::avx512 {
 #include "kernels/cube/microkernel-inl.h"
 #include "kernels/cube/few_rows-inl.h"
 
-static constexpr Tiles kTiles[4] = {make_tiles<V512, 1, 12>(), make_tiles<V512, 2, 8>(), make_tiles<V512, 3, 8>(),
+static constexpr Tiles make_narrow() {
+  Tiles t = make_tiles<V512, 1, 12>();
+  t.tall[1] = &tile<V512, EvenRows<1>, 1, 1>;
+  t.tall[2] = &tile<V512, EvenRows<2>, 1, 1>;
+  t.tall[3] = &tile<V512, EvenRows<3>, 1, 1>;
+  return t;
+}
+static constexpr Tiles kTiles[4] = {make_narrow(), make_tiles<V512, 2, 8>(), make_tiles<V512, 3, 8>(),
                                 make_tiles<V512, 4, 6>()};
 
 // A last panel alone would be bound by loads: 5 panels are 3 + 2, not 4 + 1.

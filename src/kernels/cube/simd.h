@@ -27,12 +27,15 @@
 #endif
 #define GE_AVX512 "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt"
 #define GE_AVX2 "avx2,fma,f16c,bmi,bmi2,popcnt"
+// Added to these where register tiles leave few integer registers: gcc would keep integers in vector registers, and
+// reading them waits behind the multiply-adds in flight. Functions of other tunings are not inlined unless GE_INLINE.
+#define GE_TILES ",tune=haswell"
 #define GE_INLINE [[gnu::always_inline]] static inline
 // Loops over arrays that must live in registers carry this, all of them.
 #if defined(__clang__)
 #define GE_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define GE_UNROLL _Pragma("GCC unroll 16")
+#define GE_UNROLL _Pragma("GCC unroll 32")
 #endif
 
 namespace ge::kernels::cube {
@@ -61,6 +64,7 @@ struct V512 {
   GE_INLINE F max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
   GE_INLINE F min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
   GE_INLINE F div(F a, F b) { return a / b; }
+  GE_INLINE F sqrt(F x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
   // For permute(): lane i takes lane i / q * q + j, where q is a power of two below kLanes.
   using I = __m512i;
   GE_INLINE I group_index(int q, int j) {
@@ -78,6 +82,19 @@ struct V512 {
   GE_INLINE F keep_n(F x, int64_t n, F fill) { return _mm512_mask_mov_ps(fill, mask(n), x); }
   // The float whose bits are those of x shifted left by 23: a power of two from its exponent.
   GE_INLINE F shift_left_23(F x) { return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_castps_si512(x), 23)); }
+  // bf16s as f32, and f32 to them: to nearest even, NaN stays NaN. As many as lanes, or the first n.
+  GE_INLINE F widen(__m256i h) { return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, h), 16)); }
+  GE_INLINE F widen(const uint16_t* p) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  GE_INLINE F widen_n(const uint16_t* p, int64_t n) { return widen(_mm256_maskz_loadu_epi16(mask(n), p)); }
+  GE_INLINE __m256i halves(F x) {
+    const __m512i bits = _mm512_castps_si512(x), high = _mm512_maskz_srli_epi32(0xffff, bits, 16);
+    const __m512i odd = _mm512_and_epi32(high, _mm512_set1_epi32(1));
+    const __m512i up = _mm512_maskz_srli_epi32(0xffff, _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff)), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_mask_or_epi32(up, nan, high, _mm512_set1_epi32(0x40)));
+  }
+  GE_INLINE void narrow(uint16_t* p, F x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves(x)); }
+  GE_INLINE void narrow_n(uint16_t* p, F x, int64_t n) { _mm256_mask_storeu_epi16(p, mask(n), halves(x)); }
 };
 GE_TARGET_END
 
@@ -103,6 +120,7 @@ struct V256 {
   GE_INLINE F max(F a, F b) { return _mm256_max_ps(a, b); }
   GE_INLINE F min(F a, F b) { return _mm256_min_ps(a, b); }
   GE_INLINE F div(F a, F b) { return a / b; }
+  GE_INLINE F sqrt(F x) { return _mm256_sqrt_ps(x); }
   using I = __m256i;
   GE_INLINE I group_index(int q, int j) {
     const I lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -117,6 +135,28 @@ struct V256 {
   }
   GE_INLINE F keep_n(F x, int64_t n, F fill) { return _mm256_blendv_ps(fill, x, _mm256_castsi256_ps(mask(n))); }
   GE_INLINE F shift_left_23(F x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 23)); }
+  GE_INLINE F widen(const uint16_t* p) {
+    const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+  }
+  GE_INLINE F widen_n(const uint16_t* p, int64_t n) {
+    uint16_t h[kLanes] = {};
+    std::memcpy(h, p, static_cast<size_t>(n) * 2);
+    return widen(h);
+  }
+  GE_INLINE void narrow(uint16_t* p, F x) {
+    const __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i up = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, odd), _mm256_set1_epi32(0x7fff)), 16);
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i h = _mm256_blendv_epi8(up, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_packus_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1)));
+  }
+  GE_INLINE void narrow_n(uint16_t* p, F x, int64_t n) {
+    uint16_t h[kLanes];
+    narrow(h, x);
+    std::memcpy(p, h, static_cast<size_t>(n) * 2);
+  }
 };
 GE_TARGET_END
 
@@ -126,6 +166,7 @@ GE_TARGET_END
 // extension has no word for them.
 struct V128 {
   typedef float F __attribute__((vector_size(16)));
+  typedef uint32_t U __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
 #if defined(__aarch64__)
   static constexpr int kRegisters = 32;
@@ -156,13 +197,16 @@ struct V128 {
   GE_INLINE F max(F a, F b) { return a > b ? a : b; }
   GE_INLINE F min(F a, F b) { return a < b ? a : b; }
   GE_INLINE F div(F a, F b) { return a / b; }
+  GE_INLINE F sqrt(F x) {
+    for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
+    return x;
+  }
 #if defined(__aarch64__)
   // With set1(memory) as a, gcc makes it a scalar load and a multiplication by element.
   GE_INLINE F fma(F a, F b, F c) { return (F)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
   GE_INLINE F max_nan(F a, F b) { return (F)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
   typedef uint8x16_t I;  // the bytes to take
   GE_INLINE I group_index(int q, int j) {
-    typedef uint32_t U __attribute__((vector_size(16)));
     const U lane = (U{0, 1, 2, 3} & -static_cast<uint32_t>(q)) + static_cast<uint32_t>(j);
     return (I)(lane * 0x04040404u + 0x03020100u);
   }
@@ -184,6 +228,23 @@ struct V128 {
     typedef int S __attribute__((vector_size(16)));
     return (F)((S)x << 23);
   }
+  GE_INLINE F widen_n(const uint16_t* p, int64_t n) {
+    U u{};
+    for (int i = 0; i < kLanes; ++i)
+      if (i < n) u[i] = static_cast<uint32_t>(p[i]) << 16;
+    return (F)u;
+  }
+  GE_INLINE F widen(const uint16_t* p) {
+    U u{};
+    for (int i = 0; i < kLanes; ++i) u[i] = static_cast<uint32_t>(p[i]) << 16;
+    return (F)u;
+  }
+  GE_INLINE void narrow_n(uint16_t* p, F x, int64_t n) {
+    const U bits = (U)x, high = bits >> 16, up = (bits + (high & 1) + 0x7fff) >> 16, h = x != x ? high | 0x40 : up;
+    for (int i = 0; i < kLanes; ++i)
+      if (i < n) p[i] = static_cast<uint16_t>(h[i]);
+  }
+  GE_INLINE void narrow(uint16_t* p, F x) { narrow_n(p, x, kLanes); }
 };
 
 }  // namespace ge::kernels::cube

@@ -2,6 +2,9 @@
 // channel, or the channels of one position. Parameters and operands as ref.LRN.
 #include "kernels/reference/access.h"
 
+#define GE_TARGET_BODY "kernels/reference/lrn-inl.h"
+#include "kernels/cube/conv_targets.h"
+
 namespace ge::kernels::reference {
 namespace {
 
@@ -54,6 +57,7 @@ Result<Work> prepare(const Call& c) {
 
 // y = x / scale^beta; the usual 0.75 by two square roots.
 void divide(const float* x, int64_t xs, const float* sum, float* y, int64_t ys, int64_t n, float alpha, float beta, float bias) {
+  if (beta == 0.75f && xs == 1 && ys == 1) return GE_ON_ISA(lrn_divide)(x, sum, y, n, alpha, bias);
   if (beta == 0.75f) {
     for (int64_t i = 0; i < n; ++i) {
       float root = std::sqrt(bias + alpha * sum[i]);
@@ -75,8 +79,7 @@ void positions(const Shape& s, const float* x, int64_t xs, int64_t xc, float* y,
     std::fill(sum, sum + n, 0.0f);
     for (int64_t k = std::max<int64_t>(0, ch - s.back); k <= std::min(s.channels - 1, ch + s.forward); ++k) {
       const float* v = x + k * xc;
-      if (xs == 1)
-        for (int64_t i = 0; i < n; ++i) sum[i] += v[i] * v[i];
+      if (xs == 1) GE_ON_ISA(lrn_add_squares)(v, sum, n);
       else
         for (int64_t i = 0; i < n; ++i) sum[i] += v[i * xs] * v[i * xs];
     }
@@ -93,7 +96,9 @@ void channels(const Shape& s, const float* x, int64_t xc, float* y, int64_t yc, 
     for (int64_t k = -s.back; k <= s.forward; ++k) {
       int64_t begin = std::max<int64_t>(0, -(first + k)), end = std::min(n, s.channels - first - k);
       const float* v = x + (first + k) * xc;
-      for (int64_t i = begin; i < end; ++i) sum[i] += v[i * xc] * v[i * xc];
+      if (xc == 1) GE_ON_ISA(lrn_add_squares)(v + begin, sum + begin, std::max<int64_t>(0, end - begin));
+      else
+        for (int64_t i = begin; i < end; ++i) sum[i] += v[i * xc] * v[i * xc];
     }
     divide(x + first * xc, xc, sum, y + first * yc, yc, n, p.alpha, p.beta, p.bias);
   }
