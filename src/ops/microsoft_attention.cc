@@ -1,7 +1,7 @@
 // com.microsoft.MultiHeadAttention and RotaryEmbedding, written as ONNX's Attention and RotaryEmbedding once types
 // are known.
 #include "base/text.h"
-#include "ops/rewrite.h"
+#include "ops/microsoft_mask.h"
 
 namespace ge::ops {
 namespace {
@@ -16,7 +16,6 @@ Status check_multi_head(const InferContext& c) {
     if (c.ranked(i) && c.rank(i) != 3) return c.fail(format("input {} has {} axes; only 3 are supported", i, c.rank(i)));
   if (c.has(kPastLength) || c.has(kBeams)) return c.fail("past_sequence_length and cache_indirection are not supported");
   if (c.has(kPastKey) != c.has(kPastValue)) return c.fail("past_key and past_value come together or not at all");
-  if (c.has(kPadding) && c.ranked(kPadding) && c.rank(kPadding) != 2 && c.rank(kPadding) != 3) return c.fail("a key_padding_mask of lengths is not supported");
   if (c.wants(3)) return c.fail("the scores as an output are not supported");
   if (ir::attr_int(c.node, "num_heads", 0) < 1) return c.fail("num_heads is missing");
   return ok();
@@ -32,19 +31,6 @@ Status infer_multi_head(InferContext& c) {
   return ok();
 }
 
-// Numbers to be added to the scores; none if there are none.
-ValueId added(UpgradeContext& c) {
-  ValueId bias = input_of(c, kAdded), padding = input_of(c, kPadding);
-  if (!padding) return bias;
-  auto rank = c.graph.value(padding).type.rank();
-  double hidden = ir::attr_float(c.node(), "mask_filter_value", -10000);
-  ValueId keep = make_node(c, "Cast", {padding}, {{"to", static_cast<int64_t>(DType::boolean)}});
-  keep = make_node(c, "Unsqueeze", {keep, c.constant_ints(rank == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1})});
-  ValueId m = make_node(c, "Where", {keep, c.constant_float(0), c.constant_float(static_cast<float>(hidden))});
-  if (!bias) return m;
-  return make_node(c, "Add", {bias, make_node(c, "CastLike", {m, bias})});
-}
-
 Result<bool> expand_multi_head(UpgradeContext& c) {
   for (int i : {kQ, kK, kV, kPadding})
     if (ValueId v = input_of(c, static_cast<size_t>(i)); v && !c.graph.value(v).type.ranked) return false;
@@ -56,7 +42,10 @@ Result<bool> expand_multi_head(UpgradeContext& c) {
     for (size_t i = 0; i < 3; ++i)
       in[i] = make_node(c, "Add", {in[i], make_node(c, "Slice", {bias, c.constant_ints({cut[i]}), c.constant_ints({cut[i + 1]}), c.constant_ints({0})})});
   }
-  in.push_back(added(c));
+  MaskInputs m{input_of(c, kPadding), input_of(c, kAdded), size_of(c, in[kQ], 0), size_of(c, in[kK], 1), ir::attr_float(c.node(), "mask_filter_value", -10000)};
+  if (ValueId past = input_of(c, kPastKey)) m.total = make_node(c, "Add", {m.total, size_of(c, past, 2)});
+  GE_TRY(ValueId bias, added_to_scores(c, m));
+  in.push_back(bias);
   if (ValueId past = input_of(c, kPastKey)) in.push_back(past), in.push_back(input_of(c, kPastValue));
   while (!in.back()) in.pop_back();
   int64_t heads = ir::attr_int(c.node(), "num_heads", 0);

@@ -113,6 +113,31 @@ Status upgrade_dynamic(UpgradeContext& c) {
   return ok();
 }
 
+// alpha * a_scale * b_scale * ((a - zero) * (b - zero) + bias), of which the output is quantised if it has a scale.
+Status upgrade_gemm(UpgradeContext& c) {
+  enum { kA, kAScale, kAZero, kB, kBScale, kBZero, kBias, kYScale, kYZero };
+  auto in = [&](size_t i) { return input_of(c, i); };
+  auto turned = [&](size_t i, const char* flag) {
+    return ir::attr_int(c.node(), flag, 0) ? make_node(c, "Transpose", {in(i)}, {{"perm", std::vector<int64_t>{1, 0}}}) : in(i);
+  };
+  std::vector<ValueId> operands{turned(kA, "transA"), turned(kB, "transB"), in(kAZero), in(kBZero)};
+  while (!operands.back()) operands.pop_back();
+  ValueId sums = make_node(c, "MatMulInteger", std::move(operands));
+  if (in(kBias)) sums = make_node(c, "Add", {sums, in(kBias)});
+  ValueId scale = make_node(c, "Mul", {in(kAScale), in(kBScale)}), y_scale = in(kYScale), y_zero = in(kYZero);
+  if (double alpha = ir::attr_float(c.node(), "alpha", 1); alpha != 1) scale = make_node(c, "Mul", {scale, c.constant_float(static_cast<float>(alpha))});
+  ValueId floats = make_node(c, "Cast", {sums}, {{"to", static_cast<int64_t>(DType::f32)}});
+  if (!y_scale) become(c, "Mul", {floats, scale});
+  else become_quantized(c, make_node(c, "Mul", {floats, scale}), y_scale, y_zero);
+  return ok();
+}
+
+Status upgrade_where(UpgradeContext& c) {
+  ValueId y = make_node(c, "Where", {input_of(c, 0), dequantized(c, 1), dequantized(c, 4)});
+  become_quantized(c, y, input_of(c, 7), input_of(c, 8));
+  return ok();
+}
+
 // --- MatMulNBits: the weights are unpacked and dequantised in blocks; of constants, while compiling ---
 
 struct Packing {
@@ -184,6 +209,8 @@ const Entry kTable[] = {
     {"com.microsoft.QLinearSoftmax", 4, 5, upgrade_softmax},
     {"com.microsoft.MatMulIntegerToFloat", 4, 7, upgrade_to_float},
     {"com.microsoft.DynamicQuantizeMatMul", 3, 5, upgrade_dynamic},
+    {"com.microsoft.QGemm", 6, 9, upgrade_gemm},
+    {"com.microsoft.QLinearWhere", 8, 9, upgrade_where},
     {"com.microsoft.MatMulNBits", 3, 6, upgrade_nbits},
 };
 

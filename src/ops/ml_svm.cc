@@ -3,10 +3,8 @@
 #include "ops/ml_common.h"
 
 namespace ge::ops {
-namespace {
 
-// The kernel of x [N, features] with the vectors [count, features]: [N, count].
-Result<ValueId> kernel(UpgradeContext& c, ValueId x, const std::vector<double>& vectors, int64_t count) {
+Result<ValueId> svm_kernel(UpgradeContext& c, ValueId x, const std::vector<double>& vectors, int64_t count) {
   std::string type = ir::attr_string(c.node(), "kernel_type", "LINEAR");
   auto p = ir::attr_floats(c.node(), "kernel_params");
   p.resize(3, 0);
@@ -28,6 +26,8 @@ Result<ValueId> kernel(UpgradeContext& c, ValueId x, const std::vector<double>& 
   return upgrade_error(c, format("kernel_type '{}' is not known", type));
 }
 
+namespace {
+
 Status upgrade(UpgradeContext& c) {
   auto vectors = ir::attr_floats(c.node(), "support_vectors"), k = ir::attr_floats(c.node(), "coefficients"), rho = ir::attr_floats(c.node(), "rho");
   int64_t count = ir::attr_int(c.node(), "n_supports", 0);
@@ -36,7 +36,7 @@ Status upgrade(UpgradeContext& c) {
   if (count > 0) {
     if (vectors.empty() || static_cast<int64_t>(vectors.size()) % count || static_cast<int64_t>(k.size()) != count)
       return upgrade_error(c, format("{} numbers and {} coefficients for {} vectors", vectors.size(), k.size(), count));
-    GE_TRY(s, kernel(c, x, vectors, count));
+    GE_TRY(s, svm_kernel(c, x, vectors, count));
   } else {
     s = x;
   }

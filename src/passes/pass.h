@@ -74,6 +74,7 @@ Status run_pipeline(ir::Graph& g, PassContext& context);
 // The passes. Types, sizes and known elements of every value:
 Status infer(ir::Graph& g);
 Result<bool> expand(ir::Graph& g, PassContext& c);        // operators that are written as others
+Result<bool> widen(ir::Graph& g, PassContext& c);         // f16 between operators becomes f32
 Result<bool> quantized_moves(ir::Graph& g, PassContext& c);   // moves of dequantised bytes
 Result<bool> integer_products(ir::Graph& g, PassContext& c);  // of dequantised bytes
 Result<bool> fold(ir::Graph& g, PassContext& c);          // constants computed while compiling

@@ -13,6 +13,7 @@ namespace ge::passes {
 std::vector<Pass> pipeline() {
   return {
       {"expand", "operators that others say are written as these", expand},
+      {"widen", "f16 between operators becomes f32", widen},
       {"quantized_moves", "moves of dequantised bytes move the bytes", quantized_moves},
       {"integer_products", "products of dequantised bytes become sums of bytes", integer_products},
       {"fold", "constants computed while compiling", fold},

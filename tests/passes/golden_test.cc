@@ -103,7 +103,9 @@ TEST_P(Golden, MeansTheSame) {
     auto got = compile_graph(graph(), c.options);
     ASSERT_TRUE(got.ok()) << got.error().text();
     const bool rounded = std::any_of(got->trace.precision.begin(), got->trace.precision.end(), [](auto& n) { return n.bf16; });
-    EXPECT_TRUE(agree(*got, *want, c.sizes, rounded ? 1e-2 : 2e-5)) << "reuse " << reuse;
+    // By its meaning a model in f16 rounds after every node; compiled it rounds once.
+    const bool halves = c.input.find(": f16[") != std::string::npos;
+    EXPECT_TRUE(agree(*got, *want, c.sizes, rounded ? 1e-2 : halves ? 1e-3 : 2e-5)) << "reuse " << reuse;
   }
 }
 

@@ -19,7 +19,7 @@ PATHS = pytest.mark.parametrize("options", [{}, {"reference": True}], ids=["fast
 # Two steps of the 16-bit types: the expected values were rounded after every operator.
 STEPS = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
 TYPES = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "float64": TensorProto.DOUBLE,
-         "bool": TensorProto.BOOL, "int64": TensorProto.INT64, "int32": TensorProto.INT32}
+         "bool": TensorProto.BOOL, "uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "int64": TensorProto.INT64, "int32": TensorProto.INT32}
 
 
 def loaded(case):
@@ -53,9 +53,9 @@ def test_onnx_case(name, options):
                                        rtol=max(case.rtol, STEPS.get(str(w.dtype), 0)))
 
 
-def model_of(op, arrays, outputs, attrs, domain="", fixed=True, sized=None):
+def model_of(op, arrays, outputs, attrs, domain="", fixed=True, sized=None, types=None):
     """The operator alone. Inputs that are None are absent; unless fixed, the first and last but one size of each are open.
-    Of input `sized` the operator gets the second size, as an i32."""
+    Of input `sized` the operator gets the second size, as an i32. types: of the outputs; the first input's if not given."""
     names = ["" if a is None else f"i{k}" for k, a in enumerate(arrays)]
 
     def sizes(name, a):
@@ -65,19 +65,20 @@ def model_of(op, arrays, outputs, attrs, domain="", fixed=True, sized=None):
     if sized is not None:
         nodes = [helper.make_node("Shape", [names[sized]], ["size"], start=1, end=2), helper.make_node("Cast", ["size"], ["size_i32"], to=TensorProto.INT32)]
         names[sized] = "size_i32"
-    results = [helper.make_tensor_value_info(o, TYPES[str(arrays[0].dtype)], None) for o in outputs]
+    types = types or [str(arrays[0].dtype)] * len(outputs)
+    results = [helper.make_tensor_value_info(o, TYPES[t], None) for o, t in zip(outputs, types)]
     graph = helper.make_graph([*nodes, helper.make_node(op, names, outputs, domain=domain, **attrs)], "g", inputs, results)
     opsets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, ir_version=10, opset_imports=opsets)
 
 
-def agrees(op, arrays, outputs, attrs, domain="", eps=2e-5, compared=None, sized=None):
+def agrees(op, arrays, outputs, attrs, domain="", eps=2e-5, compared=None, sized=None, types=None):
     given = [a for a in arrays if a is not None]
-    proto = model_of(op, arrays, outputs, attrs, domain, sized=sized)
+    proto = model_of(op, arrays, outputs, attrs, domain, sized=sized, types=types)
     want = reference(proto.SerializeToString(), {f"i{k}": a for k, a in enumerate(arrays) if a is not None})
     for fixed in (True, False):
         for options in ({}, {"reference": True}):
-            model = ge.compile(model_of(op, arrays, outputs, attrs, domain, fixed, sized), **options)
+            model = ge.compile(model_of(op, arrays, outputs, attrs, domain, fixed, sized, types), **options)
             assert difference(model.run(given)[:compared], want[:compared]) <= eps, (fixed, options)
 
 
@@ -129,6 +130,65 @@ def test_multi_head_attention_agrees_with_onnxruntime(seed):
     if queries == keys:
         attrs["unidirectional"] = r.randint(2)
     agrees("MultiHeadAttention", inputs, ["y", "present_k", "present_v"] if past else ["y"], attrs, "com.microsoft")
+
+
+def masks(r, batch, keys, queries):
+    """No mask, or one of the shapes that com.microsoft's attention takes. The first key is seen: where nothing is, all
+    scores are around mask_filter_value and have few digits left."""
+    kind = r.randint(5)
+    if kind in (1, 2):
+        mask = (r.rand(*[(batch, keys), (batch, queries, keys)][kind - 1]) < 0.7).astype(np.int32)
+        mask[..., 0] = 1
+        return mask
+    ends = r.randint(1, keys + 1, batch)
+    if kind == 3:
+        return ends.astype(np.int32)
+    if kind == 4:
+        return np.concatenate([ends, np.zeros(batch)]).astype(np.int32)
+    return None
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_packed_attention_agrees_with_onnxruntime(seed):
+    r = np.random.RandomState(seed)
+    batch, heads, depth, queries, past, width = r.randint(1, 4), r.randint(1, 5), 4 * r.randint(1, 5), r.randint(1, 9), r.choice([0, 3]), r.randint(1, 30)
+    value, hidden = (depth if past else 2 * r.randint(1, 9)), heads * depth
+    weights = floats(r, width, 2 * hidden + heads * value) * 0.3
+    inputs = [floats(r, batch, queries, width), weights, floats(r, weights.shape[1]), masks(r, batch, queries + past, queries)]
+    inputs.append(floats(r, 2, batch, heads, past, depth) if past else None)
+    if not past and r.randint(2):  # ONNX Runtime takes one of them
+        inputs.append(floats(r, *[(batch, heads), (1, heads), (batch, 1)][r.randint(3)], queries, queries))
+    attrs = {"num_heads": heads, "scale": [0.0, 0.4][r.randint(2)], "unidirectional": r.randint(2)}
+    if inputs[3] is not None and inputs[3].shape == (2 * batch,) and not attrs["unidirectional"]:
+        inputs[3][batch:] = r.randint(0, inputs[3][:batch])
+    if value != depth or r.randint(2):
+        attrs["qkv_hidden_sizes"] = [hidden, hidden, heads * value]
+    agrees("Attention", inputs, ["y", "present"] if past else ["y"], attrs, "com.microsoft")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_quantized_attention_agrees_with_onnxruntime(seed):
+    r = np.random.RandomState(seed)
+    batch, heads, depth, queries, past, width = r.randint(1, 4), r.randint(1, 5), 4 * r.randint(1, 5), r.randint(1, 9), r.choice([0, 3]), r.randint(1, 30)
+    hidden = heads * depth
+    signed = np.int8 if r.randint(2) else np.uint8
+    low, high = np.iinfo(signed).min, np.iinfo(signed).max + 1
+    inputs = [r.randint(0, 256, (batch, queries, width)).astype(np.uint8), r.randint(low, high, (width, 3 * hidden)).astype(signed), floats(r, 3 * hidden),
+              np.array(0.011, np.float32), np.array(0.02, np.float32), masks(r, batch, queries + past, queries), np.array(120, np.uint8), np.array(3, signed) if r.randint(2) else None,
+              floats(r, 2, batch, heads, past, depth) if past else None]
+    agrees("QAttention", inputs, ["y", "present"] if past else ["y"], {"num_heads": heads, "unidirectional": r.randint(2)},
+           "com.microsoft", types=["float32"] * 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_embed_layer_normalization_agrees_with_onnxruntime(seed):
+    r = np.random.RandomState(seed)
+    batch, length, width = r.randint(1, 4), r.randint(1, 9), 4 * r.randint(1, 9)
+    segments, mask = r.randint(2), r.randint(2)
+    inputs = [r.randint(0, 20, (batch, length)).astype(np.int32), r.randint(0, 2, (batch, length)).astype(np.int32) if segments else None,
+              floats(r, 20, width), floats(r, 10, width), floats(r, 2, width) if segments else None, floats(r, width), floats(r, width),
+              (r.rand(batch, length) < 0.7).astype(np.int32) if mask else None, r.randint(0, 10, (batch, length)).astype(np.int32) if r.randint(2) else None]
+    agrees("EmbedLayerNormalization", inputs, ["y", "lengths", "sum"], {"epsilon": 1e-6}, "com.microsoft", types=["float32", "int32", "float32"])
 
 
 @pytest.mark.parametrize("seed", range(16))

@@ -6,6 +6,7 @@ import ge
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 RNG = np.random.default_rng(5)
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
@@ -203,6 +204,45 @@ def test_svm_regressor(kernel, one_class):
     m = model_of("SVMRegressor", {"x": (F32, ["n", 4])}, domain=ML, ml=1, kernel_type=kernel, kernel_params=[0.3, 0.5, 3.0], n_supports=5,
                  support_vectors=normal(20).tolist(), coefficients=normal(5).tolist(), rho=[0.25], one_class=one_class)
     same(m, [normal(9, 4)])
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX"])
+def test_svm_classifier(kernel, classes, probabilities, post):
+    """Against ONNX Runtime; with SOFTMAX of two classes, which it leaves out, against ONNX's reference."""
+    vectors, pairs = classes + 3, classes * (classes - 1) // 2
+    coefficients = normal((classes - 1) * vectors)
+    coefficients[0] = -1  # two classes without a negative one: the reference does not choose by votes
+    more = {"prob_a": (-1 - RNG.random(pairs)).tolist(), "prob_b": normal(pairs).tolist()} if probabilities else {}
+    m = model_of("SVMClassifier", {"x": (F32, ["n", 4])}, outputs=2, domain=ML, ml=1, kernel_type=kernel, kernel_params=[0.3, 0.5, 3.0],
+                 support_vectors=normal(vectors * 4).tolist(), vectors_per_class=[4] + [1] * (classes - 1), coefficients=coefficients.tolist(),
+                 rho=normal(pairs).tolist(), classlabels_ints=list(range(7, 7 + classes)), post_transform=post, **more)
+    x = normal(40, 4)
+    wants = ReferenceEvaluator(m).run(None, {"x": x}) if classes == 2 and post == "SOFTMAX" else runtime(m, [x])
+    for got, want in zip(ge.compile(m).run([x]), wants, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_svm_classifier_without_vectors(classes):
+    """A score and a label for each row of coefficients."""
+    k = normal(classes, 4)
+    m = model_of("SVMClassifier", {"x": (F32, ["n", 4])}, outputs=2, domain=ML, ml=1, kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0],
+                 coefficients=k.ravel().tolist(), rho=[0.1], classlabels_ints=list(range(7, 7 + classes)), post_transform="NONE")
+    x = normal(40, 4)
+    labels, scores = ge.compile(m).run([x])
+    np.testing.assert_allclose(scores, x @ k.T + 0.1, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(labels, 7 + scores.argmax(1))
+
+
+def test_max_roi_pool():
+    m = model_of("MaxRoiPool", {"x": (F32, ["n", 3, 9, 11]), "rois": (F32, ["r", 5])}, pooled_shape=[3, 2], spatial_scale=0.5)
+    rois = np.array([[0, 0, 0, 10, 10], [1, 3, 2, 19, 15], [0, -40, -40, -30, -30], [1, 5, 5, 6, 5.4], [0, 12, 12, 60, 60], [1, 8, 8, 2, 2]], np.float32)
+    same(m, [normal(2, 3, 9, 11), rois])
+    with pytest.raises(ge.Error, match="batch index 2"):
+        ge.compile(m).run([normal(2, 3, 9, 11), np.array([[2, 0, 0, 1, 1]], np.float32)])
 
 
 def stumps(kind, ids, weights, **attrs):

@@ -9,6 +9,11 @@
 //          reversed directions start at the length; a row of length 0 gives zeros, its final states too
 //   in[4]  initial_h, in[5] initial_c: f32 [D, B, H], any strides, or absent (zeros)
 //   in[6]  peepholes: f32 [D, 3 H] (i, o, f), any strides, or absent
+// With recurrent weights in bytes (LSTM), each row of the state is rounded to bytes over its largest magnitude in each
+// step, and its sums are exact (as ONNX Runtime's DynamicQuantizeLSTM, whose scale is one for the whole batch):
+//   in[1]  R: i8 [D, N / 16, 64 ceil(H / 4)], dense: panels of integer.h; in[2] absent, Rb is in the sums
+//   in[7]  f32 [D, N]: scale of each column; in[8], in[9] i32 [D, N]: what each column's sum begins with (-128 times
+//          the sum of its bytes), and its zero point, which may be absent. Dense
 //   out[0] Y f32 [S, D, B, H], out[1] Y_h, out[2] Y_c f32 [D, B, H]: any strides, each may be absent
 //   ints, floats: kernels/recurrent.h
 #include "kernels/cube/recurrent.h"
@@ -18,6 +23,7 @@
 #include <cstring>
 
 #include "kernels/cube/check.h"
+#include "kernels/cube/integer.h"
 #include "kernels/cube/microkernel.h"
 #include "kernels/cube/pack.h"
 
@@ -36,7 +42,9 @@ struct Plan {
   int64_t blocks = 1, rows = 0;   // of the batch; rows: of the largest block
   bool reset_first = false;       // GRU: the product with R_h comes after the reset
   bool usual[kMaxDirections] = {};
+  bool bytes = false;             // recurrent weights
   int64_t at_h = 0, at_c = 0, at_sum = 0, at_reset = 0, at_peep = 0, at_length = 0, scratch = 0;
+  int64_t at_bytes = 0, at_bytes_sum = 0, at_scale = 0, at_zeros = 0;
 };
 
 Error bad(std::string why) { return error(code::kBadOp, "cube.recurrent: " + why); }
@@ -48,25 +56,44 @@ bool is(const View& v, std::initializer_list<int64_t> dims) {
 }
 
 Status check_types(const Call& c) {
-  if (c.in.size() != 7 || c.out.size() != 3 || !c.blob.empty()) return bad("takes 7 inputs and 3 outputs");
-  const int rank_in[7] = {4, 4, 2, 1, 3, 3, 2}, rank_out[3] = {4, 3, 3};
-  for (size_t i = 0; i < 7; ++i)
-    if (i < 2 || has_input(c, i))
-      GE_RETURN_IF_ERROR(check_view(c.in[i], i == 3 ? DType::i32 : DType::f32, rank_in[i], rank_in[i],
-                                    format("input {} of cube.recurrent", i)));
+  if ((c.in.size() != 7 && c.in.size() != 10) || c.out.size() != 3 || !c.blob.empty()) return bad("takes 7 or 10 inputs and 3 outputs");
+  const bool bytes = c.in.size() == 10;
+  const int rank_in[10] = {4, bytes ? 3 : 4, 2, 1, 3, 3, 2, 2, 2, 2}, rank_out[3] = {4, 3, 3};
+  for (size_t i = 0; i < c.in.size(); ++i) {
+    const DType type = i == 1 && bytes ? DType::i8 : i == 3 || i > 7 ? DType::i32 : DType::f32;
+    if (i < 2 || i == 7 || i == 8 || has_input(c, i))
+      GE_RETURN_IF_ERROR(check_view(c.in[i], type, rank_in[i], rank_in[i], format("input {} of cube.recurrent", i)));
+  }
   for (size_t i = 0; i < 3; ++i)
     if (wanted(c, i))
       GE_RETURN_IF_ERROR(check_view(c.out[i], DType::f32, rank_out[i], rank_out[i], format("output {} of cube.recurrent", i)));
   return ok();
 }
 
+Status check_bytes(const Call& c, const Plan& p) {
+  if (p.params.cell != Cell::lstm || has_input(c, 2)) return bad("only an LSTM without a bias has weights in bytes");
+  for (size_t i : {7, 8, 9})
+    if (i < 9 || has_input(c, i))
+      if (!is(c.in[i], {p.d, p.n}) || !c.in[i].dense()) return bad("a parameter of the columns does not fit");
+  return ok();
+}
+
+// The number of units, as the outputs have it; weights in bytes do not tell.
+int64_t units_of_outputs(const Call& c) {
+  for (size_t i = 0; i < 3; ++i)
+    if (wanted(c, i)) return c.out[i].dims[c.out[i].rank - 1];
+  return 0;
+}
+
 Status check_sizes(const Call& c, Plan& p) {
   const View &x = c.in[0], &r = c.in[1];
-  p.s = x.dims[0], p.b = x.dims[1], p.d = x.dims[2], p.n = x.dims[3], p.h = r.dims[2];
+  p.bytes = c.in.size() == 10;
+  p.s = x.dims[0], p.b = x.dims[1], p.d = x.dims[2], p.n = x.dims[3], p.h = p.bytes ? units_of_outputs(c) : r.dims[2];
   p.gates = gates_of(p.params.cell), p.units = panels(p.h) * 16;
   if (p.d != p.params.directions) return bad(format("{} directions, not {}", p.d, p.params.directions));
-  if (p.n != p.gates * p.units || r.dims[0] != p.d || r.dims[1] != p.n / 16 || r.dims[3] != 16)
+  if (p.n != p.gates * p.units || r.dims[0] != p.d || r.dims[1] != p.n / 16 || (p.bytes ? r.dims[2] != quads(p.h) * 64 : r.dims[3] != 16))
     return bad("the sums and the recurrent weights do not fit");
+  if (p.bytes) GE_RETURN_IF_ERROR(check_bytes(c, p));
   if ((p.n > 1 && x.strides[3] != 1) || !r.dense()) return bad("the sums and the recurrent weights must be dense");
   if (has_input(c, 2) && (!is(c.in[2], {p.d, p.n}) || !c.in[2].dense())) return bad("the bias does not fit");
   if (has_input(c, 3) && !is(c.in[3], {p.b})) return bad("sequence_lens do not fit");
@@ -92,7 +119,7 @@ bool is_usual(const RecurrentParams& p, size_t d) {
 }
 
 void lay_out(const Call& c, Plan& p) {
-  const int64_t rows = p.n * p.h * 4 <= kCachedBytes ? kRows : kFarRows;
+  const int64_t rows = p.n * p.h * (p.bytes ? 1 : 4) <= kCachedBytes ? kRows : kFarRows;
   p.blocks = std::clamp<int64_t>((p.b + rows - 1) / rows, 1, kMaxBlocks);
   if (p.blocks > 2) p.blocks = (p.blocks + 1) / 2 * 2;
   p.rows = (p.b + p.blocks - 1) / p.blocks;
@@ -108,6 +135,11 @@ void lay_out(const Call& c, Plan& p) {
   if (p.params.cell == Cell::lstm) place(p.at_c, p.rows * p.units * 4);
   if (p.reset_first) place(p.at_reset, p.rows * p.units * 4);
   if (has_input(c, 6)) place(p.at_peep, 3 * p.units * 4);
+  if (!p.bytes) return;
+  place(p.at_bytes, p.rows * p.units);
+  place(p.at_bytes_sum, p.rows * 4);
+  place(p.at_scale, p.rows * 4);
+  place(p.at_zeros, p.n * 4);
 }
 
 Result<Work> prepare(const Call& c) {
@@ -143,6 +175,7 @@ class Chunk {
     h_ = scratch<float>(p.at_h), sum_ = scratch<float>(p.at_sum), length_ = scratch<int64_t>(p.at_length);
     if (p.params.cell == Cell::lstm) cell_ = scratch<float>(p.at_c);
     if (p.reset_first) reset_ = scratch<float>(p.at_reset);
+    if (p.bytes) scale_ = scratch<float>(p.at_scale);
   }
 
   Status run() {
@@ -195,6 +228,7 @@ class Chunk {
 
   void begin() {
     plan_.cell = p_.params.cell, plan_.clip = p_.params.clip, plan_.input_forget = p_.params.input_forget;
+    if (p_.bytes) std::fill_n(scratch<float>(p_.at_zeros), p_.n, 0.f);
     plan_.act = p_.params.act[static_cast<size_t>(d_)], plan_.usual = p_.usual[d_];
     read_states(4, h_);
     if (cell_) read_states(5, cell_);
@@ -226,6 +260,32 @@ class Chunk {
     }
   }
 
+  // The same with weights in bytes; row i's sums are still to be multiplied by scale_[i].
+  void product_of_bytes(int64_t rows, bool backwards) {
+    const int64_t at = d_ * p_.n, width = 256, slices = (p_.n + width - 1) / width;
+    uint8_t* bytes = scratch<uint8_t>(p_.at_bytes);
+    int32_t* sums = scratch<int32_t>(p_.at_bytes_sum);
+    const bool zeros = has_input(c_, 9);
+    for (int64_t i = 0; i < rows; ++i) {
+      scale_[i] = quantize_state(h_ + i * p_.units, p_.units, bytes + i * p_.units);
+      if (!zeros) continue;
+      sums[i] = 0;
+      for (int64_t j = 0; j < p_.h; ++j) sums[i] += bytes[i * p_.units + j] - 128;
+    }
+    IntegerBlock t;
+    t.m = rows, t.quads = quads(p_.h), t.a = bytes, t.lda = p_.units, t.b_stride = t.quads * 64, t.ldc = p_.n;
+    t.to_float = true, t.bias = scratch<float>(p_.at_zeros), t.row_sum = zeros ? sums : nullptr;
+    for (int64_t i = 0; i < slices; ++i) {
+      const int64_t j = (backwards ? slices - 1 - i : i) * width;
+      t.n = std::min(width, p_.n - j);
+      t.b = c_.in[1].as<int8_t>() + (at + j) / 16 * t.b_stride;
+      t.start = c_.in[8].as<int32_t>() + at + j, t.scale = c_.in[7].as<float>() + at + j;
+      if (zeros) t.column_zero = c_.in[9].as<int32_t>() + at + j;
+      t.c = reinterpret_cast<int32_t*>(sum_ + j);
+      multiply_integer(t);
+    }
+  }
+
   CellStep row(int64_t s, int64_t i) const {
     const View& x = c_.in[0];
     CellStep row;
@@ -234,6 +294,7 @@ class Chunk {
     row.r = sum_ + i * p_.n, row.h = h_ + i * p_.units;
     row.c = cell_ ? cell_ + i * p_.units : nullptr;
     row.reset = reset_ ? reset_ + i * p_.units : nullptr;
+    if (scale_) row.scale = scale_[i];
     return row;
   }
 
@@ -245,6 +306,8 @@ class Chunk {
         if (s < length_[i]) gru_reset(plan_, row(s, i));
         else std::fill_n(reset_ + i * p_.units, p_.units, 0.f);
       product(reset_, rows, 2 * p_.units, p_.n, backwards);
+    } else if (p_.bytes) {
+      product_of_bytes(rows, backwards);
     } else {
       product(h_, rows, 0, p_.n, backwards);
     }
@@ -286,7 +349,7 @@ class Chunk {
   int64_t d_, b0_, m_, steps_ = 0;
   bool reverse_;
   CellPlan plan_;
-  float *h_ = nullptr, *cell_ = nullptr, *sum_ = nullptr, *reset_ = nullptr;
+  float *h_ = nullptr, *cell_ = nullptr, *sum_ = nullptr, *reset_ = nullptr, *scale_ = nullptr;
   int64_t* length_ = nullptr;
 };
 

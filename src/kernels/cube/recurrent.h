@@ -29,6 +29,7 @@ struct CellStep {
   float* h = nullptr;        // in and out
   float* c = nullptr;        // LSTM: in and out
   float* reset = nullptr;    // GRU whose product comes after the reset: r * h
+  float scale = 1;           // LSTM: of r
 };
 
 // What all steps of a direction have in common.
@@ -41,6 +42,9 @@ struct CellPlan {
   const float* peepholes = nullptr;     // [i, o, f][units], or null
 };
 
+// A row of states as bytes around 128, and what one step of them is worth: h is about (bytes - 128) * the result.
+// The largest magnitude becomes 127. What is not finite makes the result NaN. `units` is a multiple of 16.
+float quantize_state(const float* h, int64_t units, uint8_t* bytes);
 void lstm_step(const CellPlan& p, const CellStep& s);
 void rnn_step(const CellPlan& p, const CellStep& s);
 void gru_step(const CellPlan& p, const CellStep& s);           // linear_before_reset: all sums are there

@@ -29,14 +29,37 @@ GE_SIMD V activate(const CellPlan& p, size_t i, bool is_gate, V x) {
   return activate_any(p.act[i], i == 2 ? x : bounded(x, p.clip));
 }
 
+static float quantize_state(const float* h, int64_t units, uint8_t* bytes) {
+  V most = set(0.0f), strange = set(0.0f);
+  for (int64_t u = 0; u < units; u += kLanes) {
+    const V x = load(h + u);
+    most = hw_max(most, vabs(x));
+    strange = fma(x, set(0.0f), strange);
+  }
+  float lanes[kLanes], not_finite[kLanes], top = 0, sum = 0;
+  store(lanes, most), store(not_finite, strange);
+  for (int i = 0; i < kLanes; ++i) top = lanes[i] > top ? lanes[i] : top, sum += not_finite[i];
+  // The low byte of a float this large counts ones.
+  constexpr float kOnes = 12582912.0f + 128.0f;
+  // Below it the inverse would overflow; such states count as 0.
+  const bool none = !(top > 1e-30f) || sum != 0.0f;
+  const V step = set(none ? 0.0f : 127.0f / top), ones = set(kOnes);
+  for (int64_t u = 0; u < units; u += 16) {
+    float shifted[16];
+    for (int64_t i = 0; i < 16; i += kLanes) store(shifted + i, none ? ones : fma(load(h + u + i), step, ones));
+    for (int i = 0; i < 16; ++i) bytes[u + i] = static_cast<uint8_t>(std::bit_cast<uint32_t>(shifted[i]));
+  }
+  return sum != 0.0f ? sum : none ? 0.0f : top / 127.0f;
+}
+
 template <bool kUsual>
 static void lstm(const CellPlan& p, const CellStep& s) {
   for (int64_t u = 0; u < s.units; u += kLanes) {
     const int64_t at = u / 16 * 64 + u % 16;
-    const V before = load(s.c + u);
-    V i = load(s.x + at) + load(s.r + at), o = load(s.x + at + 16) + load(s.r + at + 16);
-    V f = load(s.x + at + 32) + load(s.r + at + 32);
-    const V g = load(s.x + at + 48) + load(s.r + at + 48);
+    const V before = load(s.c + u), scale = set(s.scale);
+    V i = fma(scale, load(s.r + at), load(s.x + at)), o = fma(scale, load(s.r + at + 16), load(s.x + at + 16));
+    V f = fma(scale, load(s.r + at + 32), load(s.x + at + 32));
+    const V g = fma(scale, load(s.r + at + 48), load(s.x + at + 48));
     if (p.peepholes) {
       i = fma(load(p.peepholes + u), before, i);
       f = fma(load(p.peepholes + 2 * s.units + u), before, f);

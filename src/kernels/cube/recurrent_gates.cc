@@ -1,4 +1,6 @@
 // The elementwise part of the recurrent cells, for each instruction set.
+#include <bit>
+
 #include "kernels/cube/recurrent.h"
 #include "kernels/isa.h"
 #include "kernels/vector/simd_avx2.h"
@@ -35,6 +37,7 @@ GE_TARGET_END
 
 }  // namespace
 
+float quantize_state(const float* h, int64_t units, uint8_t* bytes) { return GE_STEP(quantize_state)(h, units, bytes); }
 void lstm_step(const CellPlan& p, const CellStep& s) { GE_STEP(lstm_step)(p, s); }
 void rnn_step(const CellPlan& p, const CellStep& s) { GE_STEP(rnn_step)(p, s); }
 void gru_reset(const CellPlan& p, const CellStep& s) { GE_STEP(gru_reset)(p, s); }
