@@ -1,6 +1,6 @@
 // Constant folding, bounded: a node of constants is computed now unless that would make the model
-// larger by more than the limit (weights stored in fewer bits are unpacked all the same). Values whose
-// elements are all known numbers become constants too.
+// larger by more than the limit (weights stored in fewer bits are unpacked all the same, and so are weights that a
+// product would otherwise pack in each run). Values whose elements are all known numbers become constants too.
 #include <algorithm>
 
 #include "ops/evaluate.h"
@@ -36,11 +36,23 @@ bool unpacks(const ir::Graph& g, const ir::Node& n) {
   return is_integer(from) && bits(from) <= 8 && (is_float(to) || (bits(from) == 8 && bits(to) < 8));
 }
 
+constexpr int64_t kMostWeights = int64_t{1} << 30;  // bytes of such weights
+
+// Its result is nothing but the right side of products and convolutions.
+bool makes_weights(const ir::Graph& g, const ir::Node& n) {
+  if (n.outputs.size() != 1 || !n.outputs[0] || g.is_output(n.outputs[0])) return false;
+  auto& uses = g.value(n.outputs[0]).uses;
+  return !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](auto& u) {
+    auto* def = ops::find(g.node(u.node).op);
+    return def && def->unit == kernels::Unit::cube && u.index > 0;
+  });
+}
+
 }  // namespace
 
 Result<bool> fold(ir::Graph& g, PassContext& c) {
   bool changed = false;
-  int64_t grown = 0;
+  int64_t grown = 0, weights = 0;
   for (ir::NodeId id : g.order()) {
     auto& n = g.node(id);
     auto* def = ops::find(n.op);
@@ -76,10 +88,13 @@ Result<bool> fold(ir::Graph& g, PassContext& c) {
       constant &= count.known() && count.value() < (int64_t(1) << 40);
       if (constant) made += count.value() * size_of(t.dtype);
     }
-    if (!constant || (!unpacks(g, n) && grown + made - freed > c.options.fold_limit)) continue;
+    if (!constant) continue;
+    const bool free = unpacks(g, n), weight = !free && made - freed > c.options.fold_limit && makes_weights(g, n) && weights + made <= kMostWeights;
+    if (!free && !weight && grown + made - freed > c.options.fold_limit) continue;
     auto values = ops::evaluate(g, n);
     if (!values.ok()) continue;  // it stays, and runs
-    if (!unpacks(g, n)) grown += std::max<int64_t>(0, made - freed);
+    if (weight) weights += made;
+    else if (!free) grown += std::max<int64_t>(0, made - freed);
     auto outputs = n.outputs;
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i]) g.make_constant(outputs[i], std::move((*values)[i]));
