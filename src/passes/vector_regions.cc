@@ -187,7 +187,7 @@ class Grower {
     for (NodeId id : nodes) {
       auto& n = g_.node(id);
       std::vector<Reg> in;
-      for (ValueId v : n.inputs) in.push_back(v ? operand(v, b, reg, inputs) : kernels::vector::kNoReg);
+      for (ValueId v : n.inputs) in.push_back(v ? operand(r, v, b, reg, inputs) : kernels::vector::kNoReg);
       auto made = ops::append_vector(g_, n, b, std::move(in));
       if (!made) return false;
       reg[n.outputs[0].v] = (*made)[0];
@@ -215,12 +215,14 @@ class Grower {
     return put(nodes, std::move(inputs), outs, std::move(attrs));
   }
 
-  Reg operand(ValueId v, ProgramBuilder& b, std::map<int, Reg>& reg, std::vector<ValueId>& inputs) {
+  // Constants of one element go into the program, unless a region of one element may have its axis from them.
+  Reg operand(const Region& r, ValueId v, ProgramBuilder& b, std::map<int, Reg>& reg, std::vector<ValueId>& inputs) {
     auto it = reg.find(v.v);
     if (it != reg.end()) return it->second;
     auto scalar = scalar_constant(g_, v);
+    auto most = static_cast<size_t>(r.dims.size() == 1 && r.dims[0].is(1) ? 0 : 1);
     Reg made;
-    if (scalar && g_.value(v).type.dtype == DType::f32 && g_.value(v).type.rank() <= 1) {
+    if (scalar && g_.value(v).type.dtype == DType::f32 && static_cast<size_t>(g_.value(v).type.rank()) <= most) {
       made = b.constant(static_cast<float>(*scalar));
     } else {
       made = b.load(static_cast<int>(inputs.size()), ops::vector_lane(g_.value(v).type.dtype));
