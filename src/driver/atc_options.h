@@ -1,5 +1,5 @@
 // What atc answers to each option of ATC, in one table: those that the compiler takes, those that are
-// atc's own, those that come later, and those that mean nothing on a CPU.
+// atc's own, those that come later, those that mean nothing on a CPU, and those that would be wrong to ignore.
 #pragma once
 
 #include <string>
@@ -8,12 +8,13 @@
 
 namespace ge {
 
-enum class AtcKind { own, compiler, later, nothing };
+enum class AtcKind { own, compiler, later, nothing, refused };
 
 struct AtcOption {
   std::string_view name;
   AtcKind kind;
-  std::string_view answer;   // what it does, or why it does nothing
+  std::string_view answer;    // what it does, or why it does nothing
+  std::string_view fix = "";  // of one that is refused
 };
 
 const std::vector<AtcOption>& atc_options();

@@ -1,5 +1,6 @@
 """Bad input: every failure is a ge.Error whose message a reader can act on; nothing is left half-written."""
 
+import os
 import resource
 import struct
 import subprocess
@@ -230,6 +231,48 @@ def test_a_damaged_cache_entry_is_made_again(mlp, tmp_path):
     assert ge.compile(mlp, **options).report()["times"]["from_cache"] is False
     assert entry.read_bytes() == whole
     assert ge.compile(mlp, **options).report()["times"]["from_cache"] is True
+
+
+def test_the_cache_touches_only_its_own(mlp, tmp_path):
+    """A folder with the user's models may be given; old leftovers of ended processes go."""
+    (tmp_path / "mine.om").write_bytes(b"mine")
+    leftover, fresh = (tmp_path / f"{c * 64}.om.17.0.tmp" for c in "ab")
+    leftover.write_bytes(b"x")
+    fresh.write_bytes(b"x")
+    os.utime(leftover, (1e9, 1e9))
+    environment = {**os.environ, "GE_CACHE_SIZE": "0"}
+    program = "import sys, ge; ge.compile(sys.argv[1], op_compiler_cache_mode='enable', op_compiler_cache_dir=sys.argv[2])"
+    subprocess.run([sys.executable, "-c", program, mlp, str(tmp_path)], check=True, timeout=60, env=environment)
+    assert {p.name for p in tmp_path.iterdir()} == {"mine.om", fresh.name}
+    done = subprocess.run([sys.executable, "-c", "from ge import _cli; _cli.ge()", "cache", "clear", "--dir", str(tmp_path)],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("0 models removed")
+    assert (tmp_path / "mine.om").exists()
+
+
+def test_a_hit_bears_the_command_that_asked(mlp, tmp_path):
+    options = ["--framework=5", "--soc_version=cpu", "--op_compiler_cache_mode=enable", "--op_compiler_cache_dir=cache"]
+    for name in ("one", "two"):
+        assert atc(tmp_path, f"--model={mlp}", f"--output={name}", *options).returncode == 0
+    shown = atc(tmp_path, "--mode=6", "--om=two.om").stdout
+    assert "--output=two" in shown and "--output=one" not in shown
+    fresh = atc(tmp_path, f"--model={mlp}", "--output=two", *[o.replace("enable", "force") for o in options])
+    assert fresh.returncode == 0
+    assert shown.replace("enable", "force").split("\n")[2:4] == atc(tmp_path, "--mode=6", "--om=two.om").stdout.split("\n")[2:4]
+    dumped = atc(tmp_path, f"--model={mlp}", "--output=two", *options, "--debug_dir=dump")
+    assert dumped.returncode == 0 and "taken from the cache" not in dumped.stdout and list((tmp_path / "dump").iterdir())
+
+
+def test_graphs_as_text_have_entries_of_their_own(tmp_path):
+    """Two graphs with the same constants (none)."""
+    ge_program = [sys.executable, "-c", "from ge import _cli; _cli.ge()"]
+    for op in ("Neg", "Abs"):
+        (tmp_path / f"{op}.ir").write_text(f"graph g(%x: f32[2]) -> (%y) {{\n  %y = {op}(%x)\n}}\n")
+        done = subprocess.run(ge_program + ["compile", f"{op}.ir", "--op_compiler_cache_mode=enable", "--op_compiler_cache_dir=cache"],
+                              cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    x = np.array([-1, 2], np.float32)
+    assert ge.load(tmp_path / "Neg.om")(x).tolist() == [1, -2] and ge.load(tmp_path / "Abs.om")(x).tolist() == [1, 2]
 
 
 def test_a_cache_that_cannot_be_used_is_no_failure(mlp, tmp_path):
