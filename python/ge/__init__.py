@@ -124,7 +124,9 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if _torch.is_module(model):
-        with _torch.onnx_file(model, example_inputs, dynamic_shapes, options.get("input_shape")) as path:
+        with _torch.onnx_file(model, example_inputs, dynamic_shapes, options.get("input_shape")) as (path, limits):
+            if limits:
+                given["input_shape"] = _text("input_shape", {**_torch.parsed(options.get("input_shape")), **limits})
             package = _ge.compile_file(path, given)
     elif example_inputs is not None or dynamic_shapes is not None:
         raise Error("example_inputs and dynamic_shapes belong to a torch module.", "E10001",

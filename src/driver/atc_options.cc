@@ -19,7 +19,7 @@ const std::vector<AtcOption>& atc_options() {
       {"log", own, "the least that is reported: debug, info, warning (default), error or null"},
       {"check_report", own, "path of check_result.json"},
       {"display_model_info", own, "1: show the result's information after compiling"},
-      {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any"},
+      {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any, names (batch, batch=1~64)"},
       {"input_shape_range", compiler, "the older spelling of --input_shape: \"name:[1~8,3];name2:[-1]\""},
       {"input_format", compiler, "NCHW (default), NHWC: inputs of rank 4 are fed channels-last, NCDHW, ND"},
       {"external_weight", compiler, "0: weights in the .om (default), 1: each in a file weight/weight_<hash> beside it, 2: all in <output>_weight_combined"},
