@@ -67,7 +67,7 @@ Result<Arguments> read(const std::vector<std::string>& arguments) {
     switch (option->kind) {
       case AtcKind::own: a.own[name] = value; break;
       case AtcKind::compiler: a.options.emplace_back(name, value); break;
-      case AtcKind::refused: return error(code::kInvalidValue, format("Option --{} cannot be followed: {}.", name, option->answer), "", std::string(option->fix));
+      case AtcKind::refused: return refusal(*option);
       default: a.warnings.push_back(format("--{}: {}", name, option->answer));
     }
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace ge {
 
 const std::vector<AtcOption>& atc_options() {
@@ -103,6 +105,10 @@ const AtcOption* find_atc_option(std::string_view name) {
   if (name.starts_with("hccl_")) name = "hccl_parallel_config";
   auto it = std::find_if(all.begin(), all.end(), [&](auto& o) { return o.name == name; });
   return it == all.end() ? nullptr : &*it;
+}
+
+Error refusal(const AtcOption& option) {
+  return error(code::kInvalidValue, format("Option {} cannot be followed: {}.", option.name, option.answer), "", std::string(option.fix));
 }
 
 }  // namespace ge

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+
 namespace ge {
 
 enum class AtcKind { own, compiler, later, nothing, refused };
@@ -19,5 +21,7 @@ struct AtcOption {
 
 const std::vector<AtcOption>& atc_options();
 const AtcOption* find_atc_option(std::string_view name);
+// Of an option that is refused.
+Error refusal(const AtcOption& option);
 
 }  // namespace ge

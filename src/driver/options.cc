@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "driver/atc_options.h"
 #include "driver/compile.h"
 #include "driver/fusion_switch.h"
 #include "driver/graph_options.h"
@@ -240,6 +242,13 @@ std::vector<std::string> option_names() {
 Status set_option(Options& o, const std::string& name, const std::string& value) {
   for (auto& e : kOptions)
     if (name == e.name) return e.set(o, name, value);
+  // ATC's other options: what atc says to them.
+  if (auto* option = find_atc_option(name)) {
+    if (option->kind == AtcKind::refused) return refusal(*option);
+    if (option->kind == AtcKind::own) return error(code::kInvalidValue, format("Option {} belongs to the atc command.", name), "", "leave it out");
+    log(LogLevel::warning, format("{}: {}", name, option->answer));
+    return ok();
+  }
   std::string near = nearest(name, option_names());
   return error(code::kInvalidValue, format("There is no option {}.", name), "the options are " + join(option_names(), ", "),
                near.empty() ? "" : "did you mean " + near + "?");

@@ -54,15 +54,36 @@ std::vector<Dim> reduced(std::vector<Dim> dims, int axes) {
   return dims;
 }
 
+// The operands with a `used` number have, taken together, the region's axes and sizes.
+bool cover(const ir::Graph& g, const std::vector<ValueId>& inputs, const std::vector<uint32_t>& used, const std::vector<Dim>& dims) {
+  std::vector<bool> found(dims.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto& own = g.value(inputs[i]).type.dims;
+    if (!used[i] || own.size() > dims.size()) continue;
+    for (size_t k = 0, shift = dims.size() - own.size(); k < own.size(); ++k)
+      if (own[k] == dims[k + shift]) found[k + shift] = true;
+  }
+  return std::all_of(found.begin(), found.end(), [](bool f) { return f; });
+}
+
+// An operand of that many axes, each of the region's size or 1.
+bool fills(const ir::Type& t, const std::vector<Dim>& dims) {
+  if (!loadable(t.dtype) || t.dims.size() != dims.size()) return false;
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (!t.dims[k].is(1) && !(t.dims[k] == dims[k])) return false;
+  return true;
+}
+
 // Leaves out the inputs that the program does not load: the axes of a reduction say nothing to it, and their
-// shape need not broadcast.
-void drop_unread(kernels::vector::Program& p, std::vector<ValueId>& inputs) {
+// shape need not broadcast. One that gives the region its axes stays (Pow with an exponent [1,1,1] of 2).
+void drop_unread(const ir::Graph& g, const std::vector<Dim>& dims, kernels::vector::Program& p, std::vector<ValueId>& inputs) {
   using kernels::vector::Op;
   auto loads = [](auto& inst) { return inst.op == Op::load || inst.op == Op::load_i32; };
   std::vector<uint32_t> number(inputs.size(), 0);
   for (auto& phase : p.phases)
     for (auto& inst : phase)
       if (loads(inst)) number[inst.imm] = 1;
+  for (size_t i = 0; i < inputs.size() && !cover(g, inputs, number, dims); ++i) number[i] |= fills(g.value(inputs[i]).type, dims);
   std::vector<ValueId> kept;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (number[i]) number[i] = static_cast<uint32_t>(kept.size()), kept.push_back(inputs[i]);
@@ -206,7 +227,7 @@ class Grower {
       trace_.near_miss({"vector_region", g_.node(nodes.back()).name, static_cast<int>(nodes.size()), static_cast<int>(nodes.size()), g_.node(nodes.back()).name, program.ok() ? "the region reads too many operands" : program.error().message, ""});
       return false;
     }
-    drop_unread(*program, inputs);
+    drop_unread(g_, r.dims, *program, inputs);
     ir::Attrs attrs;
     attrs["program"] = kernels::vector::print(*program);
     attrs["row_axes"] = int64_t(r.row_axes);

@@ -10,6 +10,7 @@ import fetch
 import ge
 import numpy as np
 import pytest
+import torch
 from conftest import equal
 
 
@@ -113,12 +114,30 @@ def test_an_om_file_of_a_newer_format(fixed, tmp_path):
     (["a", "b"], ["'input'", "float32"]),
     (object(), ["'input'", "float32"]),
     (None, ["'input'", "float32"]),
-], ids=["float64", "int64", "size", "rank", "scalar", "texts", "object", "none"])
+    (torch.zeros(3, 4, dtype=torch.bfloat16), ["'input'", "bfloat16", "float32"]),
+    (torch.zeros(3, 4).to_sparse(), ["'input'", "cannot be read"]),
+    (torch.zeros(3, 4, device="meta"), ["'input'", "cannot be read"]),
+], ids=["float64", "int64", "size", "rank", "scalar", "texts", "object", "none", "bfloat16", "sparse", "meta"])
 def test_name_got_expected(fixed, value, words):
     e = error_of(fixed.run, [value])
     for word in words:
         assert word in e.message, str(e)
     assert e.code == "E40001" and e.cause and e.fix
+
+
+def test_what_stands_for_the_list_of_inputs(fixed):
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    want = fixed.run([x])
+    for inputs in ((x,), x, torch.from_numpy(x), {"input": x}, (v for v in [x]), [torch.complex(torch.zeros(3, 4), -torch.from_numpy(x)).conj().imag]):
+        assert equal(fixed.run(inputs), want)
+    assert "takes 1 inputs (input)" in error_of(fixed.run, []).message
+
+
+@pytest.mark.parametrize("threads", [-1, 1.5, "2", True, 2**40])
+def test_threads_that_cannot_be(mlp, fixed, tmp_path, threads):
+    fixed.save(tmp_path / "m.om")
+    for call in (lambda: ge.compile(mlp, threads=threads), lambda: ge.load(tmp_path / "m.om", threads=threads)):
+        assert "threads" in error_of(call).message
 
 
 def test_a_static_model_fed_another_shape(fixed):
@@ -293,11 +312,20 @@ def test_a_cache_that_cannot_be_used_is_no_failure(mlp, tmp_path):
     ({"framework": 3}, ["E10001", "framework"]),
     ({"op_compiler_cache_mode": "maybe"}, ["E10001", "enable"]),
     ({"out_nodes": "nothing"}, ["nothing"]),
+    ({"insert_op_conf": "aipp.cfg"}, ["E10001", "AIPP", "model takes"]),
+    ({"log": "debug"}, ["E10001", "log belongs to the atc command"]),
 ], ids=lambda v: next(iter(v)) if isinstance(v, dict) else "")
 def test_options_that_cannot_be(mlp, options, words):
     e = error_of(ge.compile, mlp, **options)
     for word in words:
         assert word in str(e), str(e)
+
+
+def test_atcs_other_options_are_keywords_too(mlp, caplog):
+    """What means nothing on a CPU is said and ignored."""
+    caplog.set_level("WARNING", logger="ge")
+    assert ge.compile(mlp, aicore_num=2, jit_compile=True, deterministic_level=1, soc_version="Ascend910").inputs
+    assert [r.message.split(":")[0] for r in caplog.records] == ["aicore_num", "jit_compile"]
 
 
 def test_errors_travel_between_processes(fixed):
