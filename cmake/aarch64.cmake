@@ -1,5 +1,5 @@
 # Cross-compiles with Debian's g++-aarch64-linux-gnu; programs run under qemu-aarch64. The compiler finds
-# header-only libraries in the host's /usr/include; GTest, zlib and inih come from Debian's arm64 packages,
+# header-only libraries in the host's /usr/include; GTest and zlib come from Debian's arm64 packages,
 # which `./dev test --arm` unpacks (nothing of them is installed).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

@@ -40,7 +40,7 @@ class Model:
         self.outputs = [Port(*t) for t in native.outputs()]
 
     def run(self, inputs):
-        """Takes {name: array} or a list in input order; returns a list of fresh arrays."""
+        """Takes {name: array}, a list in input order, or one array; returns a list of fresh arrays."""
         arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
         outputs = self._native.run(arrays)
         self._shapes = [list(a.shape) for a in arrays]
@@ -64,10 +64,11 @@ class Model:
         """The values of {name: value} or of a list, in input order; wrong names and numbers are errors."""
         names = [p.name for p in self.inputs]
         if not hasattr(inputs, "keys"):
+            inputs = [inputs] if inputs is None or hasattr(inputs, "dtype") else list(inputs)
             if len(inputs) != len(names):
                 raise Error(f"The model takes {len(names)} inputs ({', '.join(names)}), got {len(inputs)}.", "E40001",
                             cause="the number of inputs differs")
-            return list(inputs)
+            return inputs
         wrong = [f"no input '{n}'" for n in inputs if n not in names] + \
                 [f"'{n}' is missing" for n in names if n not in inputs]
         if wrong:
@@ -122,6 +123,7 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
     A torch module needs example_inputs (a tensor, a tuple or a dict by parameter name) or input_shape,
     unless it is a trace or an exported program; dynamic_shapes as torch.export takes it.
     """
+    threads = _threads(threads)
     framework = options.pop("framework", 5)
     if str(framework) != "5":
         raise Error(f"Value {framework} for parameter framework is invalid. Reason: only 5 (ONNX) is supported.", "E10001")
@@ -131,7 +133,9 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if _torch.is_module(model):
-        with _torch.onnx_file(model, example_inputs, dynamic_shapes, options.get("input_shape")) as path:
+        with _torch.onnx_file(model, example_inputs, dynamic_shapes, options.get("input_shape")) as (path, limits):
+            if limits:
+                given["input_shape"] = _text("input_shape", {**_torch.parsed(options.get("input_shape")), **limits})
             package = _ge.compile_file(path, given)
     elif example_inputs is not None or dynamic_shapes is not None:
         raise Error("example_inputs and dynamic_shapes belong to a torch module.", "E10001",
@@ -141,7 +145,7 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
     else:
         package = _ge.compile_file(os.fspath(model), given)
     times = {"compile_ms": package.milliseconds(), "from_cache": package.from_cache()}
-    compiled = Model(_ge.model_of(package, threads or 0), times)
+    compiled = Model(_ge.model_of(package, threads), times)
     if output is not None:
         output = os.fspath(output)
         compiled.save(output if output.endswith(".om") else output + ".om")
@@ -158,10 +162,20 @@ def load(om, threads=None, weights="map", check="meta"):
         if value not in known:
             raise Error(f"Value {value!r} for parameter {name} is invalid. Reason: it must be one of {known}.", "E10001")
     if isinstance(om, (bytes, bytearray, memoryview)):
-        native = _ge.load_bytes(bytes(om), threads or 0, check == "all", weights == "huge")
+        native = _ge.load_bytes(bytes(om), _threads(threads), check == "all", weights == "huge")
     else:
-        native = _ge.load_file(os.fspath(om), threads or 0, check == "all", weights == "huge")
+        native = _ge.load_file(os.fspath(om), _threads(threads), check == "all", weights == "huge")
     return Model(native)
+
+
+def _threads(threads):
+    """0: as many as the process may use."""
+    if threads is None:
+        return 0
+    if isinstance(threads, bool) or not hasattr(threads, "__index__") or not 0 <= threads < 2**31:
+        raise Error(f"Value {threads!r} for parameter threads is invalid. Reason: it must be a number of threads.", "E10001",
+                    fix="leave it out, or pass 1 or more")
+    return int(threads)
 
 
 def _text(name, value):
@@ -191,7 +205,8 @@ _start_logging()
 
 # Names of the step-by-step interface, loaded when they are first used.
 _LAZY = {"Graph": "graph", "GraphOptions": "graph", "build_graph": "graph", "run": "graph", "init": "graph",
-         "finalize": "graph", "InferSession": "infer"}
+         "finalize": "graph", "InferSession": "infer", "Session": "session", "load_om_model": "session",
+         "run_om": "session"}
 
 
 def __getattr__(name):

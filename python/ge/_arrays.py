@@ -31,11 +31,7 @@ def is_torch(value):
 def to_native(value, port):
     """`value` as a dense array of the port's type; never a copy where it is one already."""
     if is_torch(value):
-        value = value.detach().cpu()
-        # NumPy has no bfloat16 of torch's: the same bits as integers.
-        value = value.view(_torch("int16")).numpy() if str(value.dtype) == "torch.bfloat16" else value.numpy()
-        if value.dtype == np.int16 and port.dtype.name == "bfloat16":
-            value = value.view(port.dtype)
+        value = _from_torch(value, port)
     if not hasattr(value, "dtype"):
         value = _typed(value, port)
     array = np.asarray(value)
@@ -48,6 +44,19 @@ def to_native(value, port):
         array = _as_integers(array)
     # np.ascontiguousarray would give a 0-d array one dimension.
     return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
+
+
+def _from_torch(tensor, port):
+    """A tensor's elements where they lie, as far as NumPy can see them."""
+    try:
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        if str(tensor.dtype) != "torch.bfloat16":
+            return tensor.numpy()
+        # NumPy has no bfloat16 of torch's: the same bits as integers.
+        return tensor.contiguous().view(_torch("int16")).numpy().view(numpy_type("bf16"))
+    except (TypeError, RuntimeError) as e:
+        raise Error(f"Input '{port.name}' is a tensor whose elements cannot be read.", "E40001", cause=str(e).splitlines()[0],
+                    fix="pass a dense tensor, as tensor.to_dense() gives") from e
 
 
 def _as_integers(array):

@@ -23,7 +23,8 @@ def is_module(model):
 
 @contextlib.contextmanager
 def onnx_file(model, example_inputs=None, dynamic_shapes=None, input_shape=None):
-    """The path of a temporary .onnx file that holds the model, weights beside it where they are large.
+    """(path, shapes): a temporary .onnx file that holds the model, weights beside it where they are large, and
+    what ONNX cannot say: {input: sizes} where PyTorch found, or was told, that a size has limits.
 
     example_inputs: a tensor, a tuple of tensors, or a dict by parameter name; a trace carries its own.
     dynamic_shapes: as torch.export takes it. input_shape ({name: sizes} or atc's text) stands in for
@@ -31,12 +32,12 @@ def onnx_file(model, example_inputs=None, dynamic_shapes=None, input_shape=None)
     """
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
-        export(model, path, example_inputs, dynamic_shapes, input_shape)
-        yield path
+        program = export(model, path, example_inputs, dynamic_shapes, input_shape)
+        yield path, _limits(program, parsed(input_shape))
 
 
 def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=None, external_data=True):
-    """Writes the model to `path`."""
+    """Writes the model to `path`; gives torch's ONNXProgram, or None for traces and scripts."""
     import torch
     exported = isinstance(model, torch.export.ExportedProgram)
     scripted = isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
@@ -44,7 +45,7 @@ def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=No
     if not exported:
         carried = _trace_inputs(model, names) if scripted else {}
         if example_inputs is None:
-            example_inputs, dynamic = _inputs_of_shape(_parsed(input_shape), carried)
+            example_inputs, dynamic = _inputs_of_shape(parsed(input_shape), carried)
             dynamic_shapes = dynamic_shapes or dynamic
         if example_inputs is None:
             raise Error(f"The shapes of {type(model).__name__}'s inputs are not known.", "E10002",
@@ -54,13 +55,13 @@ def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=No
     with _quiet(), _evaluating(model):
         try:
             if exported:
-                torch.onnx.export(model, (), path, dynamo=True, external_data=external_data, verbose=False)
-            elif scripted:
+                return torch.onnx.export(model, (), path, dynamo=True, external_data=external_data, verbose=False)
+            if scripted:
                 torch.onnx.export(model, positional, path, dynamo=False, verbose=False, input_names=names,
                                   dynamic_axes=_axes(dynamic_shapes, names))
-            else:
-                torch.onnx.export(model, positional, path, kwargs=keywords, dynamo=True, verbose=False,
-                                  external_data=external_data, dynamic_shapes=dynamic_shapes)
+                return None
+            return torch.onnx.export(model, positional, path, kwargs=keywords, dynamo=True, verbose=False,
+                                     external_data=external_data, dynamic_shapes=dynamic_shapes)
         except ModuleNotFoundError as e:
             raise Error(f"PyTorch cannot export to ONNX: {e}.", "E13005", cause=f"the Python package {e.name} is missing",
                         fix=f"pip install {e.name}") from e
@@ -68,6 +69,51 @@ def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=No
             raise Error(f"PyTorch cannot export {type(model).__name__} to ONNX: {_first_cause(e)}", "E13005",
                         cause="torch.onnx.export failed",
                         fix="change the module as PyTorch says, or export it by hand and compile the .onnx file") from e
+
+
+def _limits(program, asked):
+    """{input: sizes} for inputs with sizes that have limits: those of Dim(min=, max=), and those that a branch on a
+    shape led to, within those that input_shape asked for."""
+    exported = getattr(program, "exported_program", None)
+    if exported is None:
+        return {}
+    known = {str(symbol): _bounds(r) for symbol, r in exported.range_constraints.items()}
+    fed = set(exported.graph_signature.user_inputs)
+    values = [n.meta.get("val") for n in exported.graph.nodes if n.op == "placeholder" and n.name in fed]
+    inputs = list(program.model.graph.inputs)
+    if len(values) != len(inputs):  # some are not fed
+        return {}
+    limits = {}
+    for port, value in zip(inputs, values):
+        words, limited = [], False
+        for axis, size in enumerate(getattr(value, "shape", ())):
+            given = port.shape[axis]
+            name = str(given if isinstance(given, int) else given.value)
+            low, high = known.get(str(size), (0, None))
+            if not name.isdigit() and port.name in asked:
+                low, high = _both((low, high), asked[port.name][axis])
+            if not name.isdigit() and (low > 0 or high is not None):
+                limited = True
+                name = f"{name}={low}~{-1 if high is None else high}"
+            words.append(name)
+        if limited:
+            limits[port.name] = words
+    return limits
+
+
+def _bounds(r):
+    """(low, high or None). The exporter takes 0 and 1 for special, so that 2 says nothing."""
+    low, high = (int(x) if str(x).lstrip("-").isdigit() else None for x in (r.lower, r.upper))
+    return (0 if low is None or low <= 2 else low), (None if high is None or high >= 2**62 else high)
+
+
+def _both(bounds, word):
+    """The bounds, and those of "2~8"."""
+    low, tilde, high = str(word).partition("~")
+    if not tilde or not low.strip().isdigit():
+        return bounds
+    highs = [h for h in (bounds[1], int(high) if high.strip().isdigit() else None) if h is not None]
+    return max(bounds[0], int(low)), min(highs, default=None)
 
 
 def _first_cause(e):
@@ -126,10 +172,10 @@ def _example_size(size):
     return max(2, int(low)) if tilde and low.isdigit() else 2
 
 
-def _parsed(shape):
+def parsed(shape):
     """atc's "a:1,3;b:2~8,-1" as a dict; names may contain colons."""
     if shape is None or isinstance(shape, dict):
-        return shape
+        return shape or {}
     parts = [p.rpartition(":") for p in str(shape).split(";") if p.strip()]
     return {name.strip(): [s.strip() for s in sizes.split(",") if s.strip()] for name, _, sizes in parts}
 

@@ -19,6 +19,12 @@
 namespace ge {
 namespace {
 
+// Everything is told when it happens: a long compilation is seen to work.
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 struct Arguments {
   std::map<std::string, std::string> own;
   std::vector<std::pair<std::string, std::string>> options;
@@ -28,12 +34,16 @@ struct Arguments {
 
 std::string help_text() {
   std::string t = "usage: atc --model=FILE.onnx --framework=5 --output=PREFIX --soc_version=NAME [--OPTION=VALUE ...]\n";
-  for (auto& o : atc_options())
-    if (o.kind != AtcKind::nothing) t += format("  --{:<27} {}{}\n", o.name, o.kind == AtcKind::later ? "(accepted) " : "", o.answer);
-  t += "  accepted and ignored:";
-  for (auto& o : atc_options())
-    if (o.kind == AtcKind::nothing) t += format(" --{}", o.name);
-  return t + "\n";
+  auto list = [&](AtcKind kind, const char* before) {
+    for (auto& o : atc_options())
+      if (o.kind == kind) t += format("  --{:<27} {}{}\n", o.name, before, o.answer);
+  };
+  list(AtcKind::own, "");
+  list(AtcKind::compiler, "");
+  list(AtcKind::later, "(accepted) ");
+  list(AtcKind::nothing, "(ignored) ");
+  list(AtcKind::refused, "(refused) ");
+  return t;
 }
 
 Result<Arguments> read(const std::vector<std::string>& arguments) {
@@ -57,6 +67,7 @@ Result<Arguments> read(const std::vector<std::string>& arguments) {
     switch (option->kind) {
       case AtcKind::own: a.own[name] = value; break;
       case AtcKind::compiler: a.options.emplace_back(name, value); break;
+      case AtcKind::refused: return refusal(*option);
       default: a.warnings.push_back(format("--{}: {}", name, option->answer));
     }
   }
@@ -67,10 +78,12 @@ Result<Arguments> read(const std::vector<std::string>& arguments) {
 
 std::string command_without_paths(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"atc"};
-  for (auto& w : arguments) {
-    size_t equals = w.find('='), slash = w.rfind('/');
-    bool path = slash != std::string::npos && (w.starts_with("--model") || w.starts_with("--output"));
-    words.push_back(path && equals != std::string::npos ? w.substr(0, equals + 1) + w.substr(slash + 1) : path ? w.substr(slash + 1) : w);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    auto& w = arguments[i];
+    size_t equals = w.find('=');
+    std::string name = w.starts_with("--") ? w.substr(2, equals == std::string::npos ? equals : equals - 2) : "";
+    words.push_back(equals == std::string::npos ? w : "--" + name + "=" + without_folder(name, w.substr(equals + 1)));
+    if (equals == std::string::npos && i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) words.push_back(without_folder(name, arguments[++i]));
   }
   return join(words, " ");
 }
@@ -95,6 +108,13 @@ std::string check_report_path(const Arguments& a) {
   return given.empty() ? work_path("check_result.json") : given;
 }
 
+// 0 or 1, or absent.
+Status check_flags(const Arguments& a) {
+  for (const char* n : {"display_model_info", "dump_mode"})
+    if (a.own.count(n) && get(a, n) != "0" && get(a, n) != "1") return invalid(n, get(a, n), "it must be 0 or 1");
+  return ok();
+}
+
 Status require(const Arguments& a, std::initializer_list<const char*> names) {
   for (const char* n : names)
     if (get(a, n).empty()) return invalid(n, "", "it is required and missing", format("add --{}=...", n));
@@ -103,11 +123,22 @@ Status require(const Arguments& a, std::initializer_list<const char*> names) {
   return ok();
 }
 
-Status build(const Arguments& a, const std::vector<std::string>& arguments, std::string& out) {
+Result<std::string> output_path(const Arguments& a) {
+  std::string given = get(a, "output"), path = given.ends_with(".om") ? given : given + ".om";
+  std::string last = given.substr(given.rfind('/') + 1);
+  if (last.empty() || last == "." || last == "..")
+    return invalid("output", given, "it names a folder", "give the path of the result without .om, as in --output=folder/model");
+  return path;
+}
+
+Status build(const Arguments& a, const std::vector<std::string>& arguments) {
   GE_RETURN_IF_ERROR(require(a, {"model", "framework", "output", "soc_version"}));
+  GE_TRY(std::string path, output_path(a));
   Options o;
   for (auto& [name, value] : a.options) GE_RETURN_IF_ERROR(set_option(o, name, value));
   o.command = command_without_paths(arguments);
+  say("[GE] Graph build started...\n");
+  say(o.reuse_memory ? "[GE] Memory reuse enabled, planning...\n" : "[GE] Memory reuse disabled\n");
   auto c = compile_file(get(a, "model"), o);
   if (!c.ok()) {
     Error e = std::move(c).take_error();
@@ -118,31 +149,27 @@ Status build(const Arguments& a, const std::vector<std::string>& arguments, std:
     }
     return e;
   }
-  std::string path = get(a, "output");
-  if (!path.ends_with(".om")) path += ".om";
   GE_RETURN_IF_ERROR(om::write(c->package, path));
-  out += "[GE] Graph build started...\n";
-  out += o.reuse_memory ? "[GE] Memory reuse enabled, planning...\n" : "[GE] Memory reuse disabled\n";
-  if (c->from_cache) out += "[GE] Compiled before: taken from the cache\n";
-  out += format("[GE] Planning completed, fusion {} operators\n", fused_operators(c->package));
-  out += format("[GE] Graph compile completed in {:.2f}s\n", c->milliseconds / 1000);
-  if (a.log <= LogLevel::warning) out += fusion_warnings(c->package);
+  if (c->from_cache) say("[GE] Compiled before: taken from the cache\n");
+  say(format("[GE] Planning completed, fusion {} operators\n", fused_operators(c->package)));
+  say(format("[GE] Graph compile completed in {:.2f}s\n", c->milliseconds / 1000));
+  if (a.log <= LogLevel::warning) say(fusion_warnings(c->package));
   if (o.export_compile_stat) {
     Status s = write_compile_stat(c->package, work_path("fusion_result.json"));
-    if (!s.ok() && a.log <= LogLevel::warning) out += format("[GE] WARN: {}\n", s.error().message);
+    if (!s.ok() && a.log <= LogLevel::warning) say(format("[GE] WARN: {}\n", s.error().message));
   }
   if (get(a, "display_model_info") == "1") {
     GE_TRY(auto file, MappedFile::open(path));
-    out += display_model_info(c->package, static_cast<int64_t>(file->bytes().size()));
+    say(display_model_info(c->package, static_cast<int64_t>(file->bytes().size())));
   }
   return ok();
 }
 
-Status check_only(const Arguments& a, std::string& out) {
+Status check_only(const Arguments& a) {
   GE_RETURN_IF_ERROR(require(a, {"model", "framework"}));
   std::string path = check_report_path(a);
   GE_TRY(bool pass, write_check_report(get(a, "model"), path));
-  out += format("[GE] check report: {}\n", path);
+  say(format("[GE] check report: {}\n", path));
   if (!pass) return error(code::kUnsupportedOp, "Some operators of the model are not supported.", "", format("see {}", path));
   return ok();
 }
@@ -159,20 +186,21 @@ Status to_json(const Arguments& a) {
   return write_file(get(a, "json"), text);
 }
 
-Status show_info(const Arguments& a, std::string& out) {
+Status show_info(const Arguments& a) {
   GE_RETURN_IF_ERROR(require(a, {"om"}));
   GE_TRY(auto file, MappedFile::open(get(a, "om")));
   GE_TRY(auto m, runtime::Model::open(get(a, "om")));
-  out += display_model_info(m->package(), static_cast<int64_t>(file->bytes().size()));
+  say(display_model_info(m->package(), static_cast<int64_t>(file->bytes().size())));
   return ok();
 }
 
-Status run_mode(const Arguments& a, const std::vector<std::string>& arguments, std::string& out) {
+Status run_mode(const Arguments& a, const std::vector<std::string>& arguments) {
+  GE_RETURN_IF_ERROR(check_flags(a));
   std::string mode = get(a, "mode");
-  if (mode.empty() || mode == "0") return build(a, arguments, out);
+  if (mode.empty() || mode == "0") return build(a, arguments);
   if (mode == "1") return to_json(a);
-  if (mode == "3") return check_only(a, out);
-  if (mode == "6") return show_info(a, out);
+  if (mode == "3") return check_only(a);
+  if (mode == "6") return show_info(a);
   return invalid("mode", mode, "it must be 0, 1, 3 or 6");
 }
 
@@ -190,29 +218,27 @@ Status set_log(Arguments& a) {
 
 }  // namespace
 
-AtcOutcome atc(const std::vector<std::string>& arguments) {
-  AtcOutcome r;
+int atc(const std::vector<std::string>& arguments) {
   auto a = read(arguments);
   if (a.ok() && a->own.count("help")) {
-    r.out = help_text();
-    return r;
+    say(help_text());
+    return 0;
   }
-  r.out = "ATC start working now, please wait for a moment.\n";
+  say("ATC start working now, please wait for a moment.\n");
   if (a.ok()) {
     Status s = set_log(*a);
     if (!s.ok()) a = std::move(s).take();
   }
-  std::vector<std::string> warnings = a.ok() && a->log <= LogLevel::warning ? a->warnings : std::vector<std::string>();
-  Status s = a.ok() ? run_mode(*a, arguments, r.out) : Status(std::move(a).take_error());
-  for (auto& w : warnings) r.out += format("[GE] WARN: {}\n", w);
+  if (a.ok() && a->log <= LogLevel::warning)
+    for (auto& w : a->warnings) say(format("[GE] WARN: {}\n", w));
+  Status s = a.ok() ? run_mode(*a, arguments) : Status(std::move(a).take_error());
   if (s.ok()) {
-    r.out += "ATC run success, welcome to the next use.\n";
-    return r;
+    say("ATC run success, welcome to the next use.\n");
+    return 0;
   }
-  r.out += "ATC run failed, Please check the detail log, Try 'atc --help' for more information\n";
-  r.err = s.error().text() + "\n";
-  r.status = 1;
-  return r;
+  say("ATC run failed, Please check the detail log, Try 'atc --help' for more information\n");
+  std::fputs((s.error().text() + "\n").c_str(), stderr);
+  return 1;
 }
 
 }  // namespace ge

@@ -6,11 +6,7 @@
 
 namespace ge {
 
-struct AtcOutcome {
-  int status = 0;
-  std::string out, err;
-};
-// arguments without the program's name.
-AtcOutcome atc(const std::vector<std::string>& arguments);
+// arguments without the program's name. Tells what it does on standard output, what failed on standard error.
+int atc(const std::vector<std::string>& arguments);
 
 }  // namespace ge

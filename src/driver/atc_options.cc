@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace ge {
 
 const std::vector<AtcOption>& atc_options() {
-  constexpr auto own = AtcKind::own, compiler = AtcKind::compiler, later = AtcKind::later;
+  constexpr auto own = AtcKind::own, compiler = AtcKind::compiler, later = AtcKind::later, nothing = AtcKind::nothing, refused = AtcKind::refused;
   static const std::vector<AtcOption> table = {
       {"help", own, "this text"},
       {"mode", own, "0 compile (default), 1 model or .om to JSON, 3 check the operators only, 6 show an .om file's information"},
@@ -19,7 +21,8 @@ const std::vector<AtcOption>& atc_options() {
       {"log", own, "the least that is reported: debug, info, warning (default), error or null"},
       {"check_report", own, "path of check_result.json"},
       {"display_model_info", own, "1: show the result's information after compiling"},
-      {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any"},
+      {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any, names (batch, batch=1~64)"},
+      {"input_shape_range", compiler, "the older spelling of --input_shape: \"name:[1~8,3];name2:[-1]\""},
       {"input_format", compiler, "NCHW (default), NHWC: inputs of rank 4 are fed channels-last, NCDHW, ND"},
       {"external_weight", compiler, "0: weights in the .om (default), 1: each in a file weight/weight_<hash> beside it, 2: all in <output>_weight_combined"},
       {"out_nodes", compiler, "\"node:0;node2:1\" or names of values: where the model ends"},
@@ -45,8 +48,9 @@ const std::vector<AtcOption>& atc_options() {
       {"graph_options", compiler, "a file with a block ge graph_options { key: value }"},
       {"raw_ge_options", compiler, "JSON {\"compile options\": {...}} with real GE's keys, or a file of it"},
       {"deterministic", compiler, "results are the same bits in any case"},
+      {"deterministic_level", compiler, "0 to 3; results are the same bits in any case"},
       {"export_compile_stat", compiler, "0: no fusion_result.json; 1, 2: written after compiling"},
-      {"debug_dir", compiler, "folder for the graph after each pass, as text"},
+      {"debug_dir", compiler, "folder for the graph after each pass that changed it, as text"},
       {"op_compiler_cache_mode", compiler, "enable, force or disable (default): finished models by content"},
       {"op_compiler_cache_dir", compiler, "the cache's folder"},
       {"precision_mode", compiler, "force_fp32 or must_keep_origin_dtype: as the model (default); allow_mix_precision_bf16 or allow_fp32_to_bf16: products on bf16 where that is faster; the fp16 ones keep f32"},
@@ -56,22 +60,39 @@ const std::vector<AtcOption>& atc_options() {
       {"keep_dtype", compiler, "a file with a node's name or OpType::TYPE a line: these keep f32"},
       {"input_fp16_nodes", compiler, "\"a;b\": these inputs are fed as FP16"},
       {"precision_check", compiler, "1: run f32 and bf16 on seeded inputs and report how far the outputs move (not in real ATC)"},
-      {"input_shape_range", later, "use --input_shape with ranges, \"name:1~8,3\""},
       {"input_hint_shape", later, "one file serves every size; none is preferred"},
       {"dynamic_batch_size", later, "one file serves every batch: --input_shape with -1"},
       {"dynamic_image_size", later, "one file serves every size: --input_shape with -1"},
       {"dynamic_dims", later, "one file serves every size: --input_shape with -1"},
+      {"insert_op_conf", refused, "GE does no pre-processing (AIPP)", "put it into the model, or feed what the model takes"},
+      {"weight", nothing, "belongs to Caffe; an ONNX model has its weights in it or beside it"},
+      {"customize_dtypes", nothing, "types are the model's own; --keep_dtype and --op_precision_mode choose between f32 and bf16"},
+      {"op_select_implmode", nothing, "each operator has one implementation, the precise one"},
+      {"optypelist_for_implmode", nothing, "each operator has one implementation, the precise one"},
+      {"is_input_adjust_hw_layout", nothing, "inputs are fed as the model has them"},
+      {"is_output_adjust_hw_layout", nothing, "outputs come as the model has them"},
+      {"is_weight_clip", nothing, "weights keep their values"},
+      {"atomic_clean_policy", nothing, "no kernel needs memory that was cleared"},
+      {"jit_compile", nothing, "everything is compiled ahead of time"},
+      {"static_model_ops_lower_limit", nothing, "sizes that change do not split the model"},
+      {"host_env_os", nothing, "one file runs on every CPU"},
+      {"host_env_cpu", nothing, "one file runs on every CPU"},
+      {"save_original_model", nothing, "keep the ONNX file"},
+      {"compression_optimize_conf", nothing, "weights keep their types; quantize the model before it is compiled"},
+      {"cal_conf", nothing, "weights keep their types; quantize the model before it is compiled"},
+      {"enable_compress_weight", nothing, "weights keep their types; quantize the model before it is compiled"},
+      {"compress_weight_conf", nothing, "weights keep their types; quantize the model before it is compiled"},
+      {"mdl_bank_path", nothing, "there are no results of tuning to be stored"},
+      {"op_bank_path", nothing, "there are no results of tuning to be stored"},
+      {"enable_scope_fusion_passes", nothing, "belongs to TensorFlow's parser"},
+      {"raw_ge_options_ignore_unsupported", nothing, "unknown keys are errors"},
   };
   static const std::vector<AtcOption> all = [] {
     std::vector<AtcOption> t = table;
     for (auto name : {"core_type", "aicore_num", "virtual_type", "device_id", "cluster_config", "hccl_parallel_config", "sparsity", "enable_small_channel",
                       "tiling_schedule_optimize", "shape_generalized_build_mode", "op_debug_level", "op_debug_config", "quant_dumpable",
                       "h2d_overlapped_with_compute", "build_config", "auto_tune_mode", "allow_hf32", "op_name_map", "target", "singleop",
-                      "op_select_implmode", "optypelist_for_implmode", "is_input_adjust_hw_layout", "is_output_adjust_hw_layout", "is_weight_clip",
-                      "atomic_clean_policy", "jit_compile", "static_model_ops_lower_limit", "host_env_os", "host_env_cpu", "save_original_model",
-                      "enable_attr_compression", "ac_parallel_enable", "buffer_optimize", "status_check", "compression_optimize_conf", "cal_conf",
-                      "enable_compress_weight", "compress_weight_conf", "mdl_bank_path", "op_bank_path", "raw_ge_options_ignore_unsupported",
-                      "deterministic_level", "enable_scope_fusion_passes", "insert_op_conf", "weight", "customize_dtypes"})
+                      "enable_attr_compression", "ac_parallel_enable", "buffer_optimize", "status_check"})
       t.push_back({name, AtcKind::nothing, "means nothing on a CPU and is ignored"});
     return t;
   }();
@@ -80,8 +101,14 @@ const std::vector<AtcOption>& atc_options() {
 
 const AtcOption* find_atc_option(std::string_view name) {
   auto& all = atc_options();
+  // Of the communication library's options ATC has a whole family.
+  if (name.starts_with("hccl_")) name = "hccl_parallel_config";
   auto it = std::find_if(all.begin(), all.end(), [&](auto& o) { return o.name == name; });
   return it == all.end() ? nullptr : &*it;
+}
+
+Error refusal(const AtcOption& option) {
+  return error(code::kInvalidValue, format("Option {} cannot be followed: {}.", option.name, option.answer), "", std::string(option.fix));
 }
 
 }  // namespace ge

@@ -2,9 +2,11 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "driver/fusion_switch.h"
 #include "driver/report.h"
 #include "import/onnx.h"
 #include "om/writer.h"
@@ -16,7 +18,9 @@ using Json = nlohmann::ordered_json;
 }
 
 Result<bool> write_check_report(const std::string& model, const std::string& path) {
-  GE_TRY(auto nodes, check_onnx_file(model));
+  auto checked = check_onnx_file(model);
+  if (!checked.ok()) return std::move(checked).context(model).take_error();
+  auto nodes = *std::move(checked);
   int failed = 0;
   Json ops = Json::array();
   for (auto& n : nodes) {
@@ -41,7 +45,7 @@ Status write_compile_stat(const om::Package& p, const std::string& path) {
   }
   Json graph = Json::object(), ub = Json::object();
   for (auto& [rule, n] : times)
-    (rule == "vector_region" || rule == "cube_epilogue" ? ub : graph)[rule] = {{"effect_times", format("{}", n)}, {"match_times", format("{}", n + tried[rule])}};
+    (is_ub_fusion(rule) ? ub : graph)[rule] = {{"effect_times", format("{}", n)}, {"match_times", format("{}", n + tried[rule])}};
   Json r;
   r["session_and_graph_id_0_0"] = {{"graph_fusion", graph}, {"ub_fusion", ub}};
   return write_file(path, r.dump(2) + "\n");
@@ -100,16 +104,18 @@ std::string display_model_info(const om::Package& p, int64_t file_bytes) {
   Json notes = Json::parse(p.notes, nullptr, false);
   int64_t arena = !notes.is_discarded() && notes.contains("memory") && notes["memory"].contains("arena") ? notes["memory"]["arena"].get<int64_t>() : 0;
   int64_t weights = om::weight_bytes(p), inside = p.external_weight == om::ExternalWeight::none ? weights : 0;
+  std::set<int> lanes;
+  for (auto& t : program.tasks) lanes.insert(t->lane);
   std::string soc = "cpu";
   for (auto& word : split(p.model.command, ' '))
     if (word.starts_with("--soc_version=")) soc = word.substr(14);
   return format("============ Display Model Info start ============\n"
                 "Original Atc command line: {}\n"
                 "system info: atc_version[{}], soc_version[{}], framework_type[5].\n"
-                "resource info: memory_size[{} B], weight_size[{} B], stream_num[1], event_num[0].\n"
+                "resource info: memory_size[{} B], weight_size[{} B], stream_num[{}], event_num[0].\n"
                 "om info: modeldef_size[{} B], weight_data_size[{} B], tbe_kernels_size[0 B], cust_aicpu_kernel_store_size[0 B], task_info_size[{} tasks], so_store_size[0 B].\n"
                 "============ Display Model Info end   ============\n",
-                p.model.command, p.model.producer, soc, arena, weights, file_bytes - inside, inside, program.tasks.size());
+                p.model.command, p.model.producer, soc, arena, weights, lanes.size(), file_bytes - inside, inside, program.tasks.size());
 }
 
 }  // namespace ge

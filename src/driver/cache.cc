@@ -13,6 +13,26 @@
 namespace ge {
 namespace fs = std::filesystem;
 
+namespace {
+
+// Files of the cache bear a SHA-256. Others may lie in the folder, and are none of its business.
+bool is_key(std::string_view stem) {
+  return stem.size() == 64 && std::all_of(stem.begin(), stem.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+// What processes left that were ended while they wrote.
+void remove_leftovers(const std::string& folder) {
+  std::error_code e;
+  for (auto& f : fs::directory_iterator(folder, e)) {
+    std::error_code one;
+    std::string name = f.path().filename().string();
+    bool ours = name.size() > 64 && is_key(std::string_view(name).substr(0, 64)) && name.ends_with(".tmp");
+    if (ours && fs::file_time_type::clock::now() - f.last_write_time(one) > std::chrono::hours(1) && !one) fs::remove(f.path(), one);
+  }
+}
+
+}  // namespace
+
 std::string cache_folder(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* d = std::getenv("GE_CACHE_DIR"); d && *d) return d;
@@ -60,7 +80,7 @@ std::vector<CacheEntry> cache_list(const std::string& folder) {
   std::vector<CacheEntry> out;
   std::error_code e;
   for (auto& f : fs::directory_iterator(folder, e)) {
-    if (f.path().extension() != ".om") continue;
+    if (f.path().extension() != ".om" || !is_key(f.path().stem().string())) continue;
     std::error_code one;
     auto bytes = static_cast<int64_t>(f.file_size(one));
     auto used = f.last_write_time(one);
@@ -73,6 +93,7 @@ std::vector<CacheEntry> cache_list(const std::string& folder) {
 }
 
 int cache_prune(const std::string& folder, int64_t max_bytes) {
+  remove_leftovers(folder);
   int removed = 0;
   int64_t total = 0;
   for (auto& entry : cache_list(folder)) {

@@ -29,7 +29,7 @@ Result<Options> options_of(const CompileCommand& c) {
   Options o;
   for (auto& [name, value] : c.options) GE_RETURN_IF_ERROR(set_option(o, name, value));
   std::vector<std::string> words = {"ge compile", std::filesystem::path(c.model).filename().string()};
-  for (auto& [name, value] : c.options) words.push_back(format("--{}={}", name, value));
+  for (auto& [name, value] : c.options) words.push_back(format("--{}={}", name, without_folder(name, value)));
   o.command = join(words, " ");
   return o;
 }

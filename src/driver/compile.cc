@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -215,15 +216,24 @@ std::string options_text(const Options& o) {
   return t + " feed " + join(o.feed, ";") + " out " + join(o.out_nodes, ";") + " type " + join(o.output_type, ";");
 }
 
+Status make_debug_dir(const Options& o) {
+  if (o.debug_dir.empty()) return ok();
+  std::error_code e;
+  std::filesystem::create_directories(o.debug_dir, e);
+  return e ? Status(error(code::kWrite, format("Folder {} of --debug_dir cannot be made: {}.", o.debug_dir, e.message()), "", "check the path and its permissions")) : ok();
+}
+
 Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Source& source) {
   if (auto lanes = lanes_of(o); !lanes.ok()) return std::move(lanes).take_error();
+  GE_RETURN_IF_ERROR(make_debug_dir(o));
   GE_RETURN_IF_ERROR(edit(graph, o));
   bool cached = o.cache_mode != "disable";
   std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source.hash, options_text(o)) : "";
-  if (o.cache_mode == "enable")
+  if (o.cache_mode == "enable" && o.debug_dir.empty())  // there are no passes to show where nothing is compiled
     if (auto hit = cache_find(folder, key)) {
       Compiled c;
       c.package = *std::move(hit);
+      c.package.model.command = o.command;
       c.from_cache = true;
       return c;
     }
@@ -276,7 +286,10 @@ Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& 
 }
 
 Result<Compiled> compile_graph(ir::Graph graph, const Options& options) {
-  return timed(std::move(graph), options, {}, std::chrono::steady_clock::now());
+  // No file stands behind the graph: its text names it, which the cache needs.
+  auto start = std::chrono::steady_clock::now();
+  std::string text = options.cache_mode == "disable" ? "" : ir::print(graph);
+  return timed(std::move(graph), options, {text.empty() ? "" : hash_of(std::as_bytes(std::span(text))), {}}, start);
 }
 
 Result<Compiled> optimize_graph(ir::Graph graph, const Options& options) {

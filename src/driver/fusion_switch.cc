@@ -1,12 +1,13 @@
 #include "driver/fusion_switch.h"
 
-#include <ini.h>
-
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/ini.h"
 #include "base/text.h"
 #include "driver/compile.h"
 
@@ -66,15 +67,18 @@ Status switch_rules(Options& o, const std::string& name, bool on) {
   return ok();
 }
 
-// Every fusion; the simplifying passes stay.
-void switch_all(Options& o, bool on) {
+// Every fusion that `which` names; the simplifying passes stay.
+template <class F>
+void switch_all(Options& o, bool on, F which) {
   for (auto& r : fusion_names()) {
+    if (!which(r)) continue;
     if (on) o.disabled.erase(r);
     else o.disabled.insert(r);
   }
 }
 
-Result<bool> on_or_off(const std::string& text) {
+Result<bool> on_or_off(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   if (text == "on" || text == "1" || text == "true") return true;
   if (text == "off" || text == "0" || text == "false") return false;
   return malformed(format("'{}' is neither on nor off", text));
@@ -83,14 +87,21 @@ Result<bool> on_or_off(const std::string& text) {
 Result<double> real(const std::string& text, const std::string& key) {
   double v;
   auto [end, e] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (e != std::errc() || end != text.data() + text.size()) return malformed(format("{} = {} is no number", key, text));
+  if (e != std::errc() || end != text.data() + text.size() || !std::isfinite(v)) return malformed(format("{} = {} is no number", key, text));
   return v;
 }
 
-struct Ini {
-  Options* o;
-  Status status;
-};
+Result<std::vector<int64_t>> head_numbers(const std::string& text) {
+  std::vector<int64_t> out;
+  for (auto& part : split(text, ',')) {
+    std::string_view word = trim(part);
+    int64_t n = 0;
+    auto [end, e] = std::from_chars(word.data(), word.data() + word.size(), n);
+    if (e != std::errc() || end != word.data() + word.size() || n < 1) return malformed(format("head_num = {} is no list of numbers of heads", text));
+    out.push_back(n);
+  }
+  return out;
+}
 
 Status ini_entry(Options& o, const std::string& section, const std::string& key, const std::string& value) {
   GE_TRY(auto rules, rules_of(section));
@@ -106,11 +117,7 @@ Status ini_entry(Options& o, const std::string& section, const std::string& key,
   }
   bool attention = std::find(rules.begin(), rules.end(), "attention") != rules.end();
   if (attention && key == "head_num") {
-    o.head_num.clear();
-    for (auto& part : split(value, ',')) {
-      GE_TRY(double n, real(std::string(trim(part)), key));
-      o.head_num.push_back(static_cast<int64_t>(n));
-    }
+    GE_TRY(o.head_num, head_numbers(value));
     return ok();
   }
   if (attention && key == "scale") {
@@ -124,51 +131,59 @@ Status ini_entry(Options& o, const std::string& section, const std::string& key,
   return malformed(format("[{}] has no key '{}'{}", section, key, near.empty() ? "" : ", did you mean '" + near + "'?"));
 }
 
-int ini_handler(void* user, const char* section, const char* name, const char* value) {
-  auto& ini = *static_cast<Ini*>(user);
-  if (ini.status.ok()) ini.status = ini_entry(*ini.o, section, name, value);
-  return ini.status.ok();
+Status read_ini(Options& o, const std::string& text) {
+  for (auto& line : ini_lines(text)) {
+    if (!line.good) return malformed(format("line {}, '{}', is neither a [section] nor key = value", line.number, line.key));
+    if (line.section.empty()) return malformed(format("line {}, '{}', stands before the first [section]", line.number, line.key));
+    if (line.key.empty()) {
+      GE_TRY(auto rules, rules_of(line.section));
+      continue;
+    }
+    GE_RETURN_IF_ERROR(ini_entry(o, line.section, line.key, line.value));
+  }
+  return ok();
 }
 
-Status read_ini(Options& o, const std::string& text) {
-  Ini ini{&o, {}};
-  int line = ini_parse_string(text.c_str(), ini_handler, &ini);
-  if (!ini.status.ok()) return std::move(ini.status);
-  return line ? Status(malformed(format("line {} cannot be read", line))) : Status();
+Result<bool> json_state(const std::string& name, const nlohmann::json& state) {
+  if (state.is_string()) return on_or_off(state.get<std::string>());
+  return malformed(format("\"{}\" is {}, neither \"on\" nor \"off\"", name, state.dump()));
 }
 
 Status read_json(Options& o, const std::string& text) {
   auto j = nlohmann::json::parse(text, nullptr, false);
   if (j.is_discarded() || !j.is_object() || !j.contains("Switch") || !j["Switch"].is_object()) return malformed("it is no JSON with a \"Switch\"");
   for (auto& [kind, group] : j["Switch"].items()) {
-    if ((kind != "GraphFusion" && kind != "UBFusion") || !group.is_object()) return malformed(format("\"{}\" is neither GraphFusion nor UBFusion", kind));
+    if (kind != "GraphFusion" && kind != "UBFusion") return malformed(format("\"{}\" is neither GraphFusion nor UBFusion", kind));
+    if (!group.is_object()) return malformed(format("\"{}\" holds no {{\"NAME\":\"off\"}}", kind));
     // ALL first: what is named beats it.
-    if (group.contains("ALL")) {
-      GE_TRY(bool on, on_or_off(group["ALL"].is_string() ? group["ALL"].get<std::string>() : ""));
-      switch_all(o, on);
-    }
+    if (!group.contains("ALL")) continue;
+    GE_TRY(bool on, json_state("ALL", group["ALL"]));
+    switch_all(o, on, [&](const std::string& rule) { return is_ub_fusion(rule) == (kind == "UBFusion"); });
   }
   for (auto& [kind, group] : j["Switch"].items())
     for (auto& [name, state] : group.items()) {
       if (name == "ALL") continue;
-      GE_TRY(bool on, on_or_off(state.is_string() ? state.get<std::string>() : ""));
+      GE_TRY(bool on, json_state(name, state));
       GE_RETURN_IF_ERROR(switch_rules(o, name, on));
     }
   return ok();
 }
 
-Status read_lines(Options& o, const std::vector<std::string>& lines) {
+// `bad` makes the error for a line that is none.
+template <class F>
+Status read_lines(Options& o, const std::vector<std::string>& lines, F bad) {
   for (int pass = 0; pass < 2; ++pass)
     for (auto& raw : lines) {
-      std::string line(trim(raw.substr(0, raw.find('#'))));
+      std::string line(without_comment(raw));
       if (line.empty()) continue;
       size_t colon = line.rfind(':');
-      if (colon == std::string::npos) return malformed(format("'{}' is no NAME:on or NAME:off", line));
+      if (colon == std::string::npos) return bad(line);
       std::string name(trim(line.substr(0, colon)));
-      GE_TRY(bool on, on_or_off(std::string(trim(line.substr(colon + 1)))));
+      auto on = on_or_off(std::string(trim(line.substr(colon + 1))));
+      if (!on.ok()) return bad(line);
       if ((name == "ALL") != (pass == 0)) continue;
-      if (name == "ALL") switch_all(o, on);
-      else GE_RETURN_IF_ERROR(switch_rules(o, name, on));
+      if (name == "ALL") switch_all(o, *on, [](auto&) { return true; });
+      else GE_RETURN_IF_ERROR(switch_rules(o, name, *on));
     }
   return ok();
 }
@@ -185,51 +200,26 @@ Result<std::vector<std::string>> rules_of(const std::string& name) {
   return error(code::kInvalidValue, format("There is no fusion rule '{}'.", name), "", near.empty() ? "see ge rules" : format("did you mean '{}'?", near));
 }
 
-Status read_fusion_switch(Options& o, const std::string& text) {
-  std::string_view start = trim(text);
-  if (start.empty()) return ok();
-  if (start[0] == '{') return read_json(o, text);
-  for (auto& line : split(text, '\n'))
-    if (trim(line).starts_with("[")) return read_ini(o, text);
-  return read_lines(o, split(text, '\n'));
+bool is_ub_fusion(const std::string& rule) { return rule == "vector_region" || rule == "cube_epilogue"; }
+
+Status read_fusion_switch(Options& o, const std::string& file) {
+  std::string text(trim(without_mark(file)));
+  if (text.starts_with("{")) return read_json(o, text);
+  auto lines = split(text, '\n');
+  // The first line that says something tells the two other forms apart.
+  for (auto& line : lines)
+    if (auto first = without_comment(line); !first.empty()) {
+      if (first[0] == '[') return read_ini(o, text);
+      break;
+    }
+  return read_lines(o, lines, [](const std::string& line) { return malformed(format("'{}' is no NAME:on or NAME:off", line)); });
 }
 
-Status read_optimization_switch(Options& o, const std::string& text) { return read_lines(o, split(text, ';')); }
-
-Status read_graph_options(Options& o, const std::string& text) {
-  auto bad = [](std::string why) {
-    return error(code::kInvalidValue, format("Value for parameter --graph_options is invalid. Reason: {}.", why), "", "write ge graph_options { key: value }");
-  };
-  std::string plain;
-  for (auto& line : split(text, '\n')) {
-    // A '#' in quotes is text.
-    bool quoted = false;
-    for (char c : line) {
-      if (c == '"') quoted = !quoted;
-      if (c == '#' && !quoted) break;
-      plain += c;
-    }
-    plain += '\n';
-  }
-  size_t open = plain.find('{'), close = plain.rfind('}');
-  if (plain.find("graph_options") == std::string::npos || open == std::string::npos || close == std::string::npos || close < open) return bad("the block is not whole");
-  for (auto& raw : split(plain.substr(open + 1, close - open - 1), '\n')) {
-    std::string line(trim(raw));
-    if (line.empty()) continue;
-    size_t colon = line.find(':');
-    if (colon == std::string::npos) return bad(format("'{}' is no key: value", line));
-    std::string key(trim(line.substr(0, colon))), value(trim(line.substr(colon + 1)));
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
-    if (key == "mem_workspace_size") {
-      // KiB here, bytes in Python and on the command line.
-      int64_t kib = 0;
-      auto [end, e] = std::from_chars(value.data(), value.data() + value.size(), kib);
-      if (e != std::errc() || end != value.data() + value.size() || kib < 0 || kib > INT64_MAX / 1024) return bad(format("mem_workspace_size: {} is no number of KiB", value));
-      value = format("{}", kib * 1024);
-    }
-    GE_RETURN_IF_ERROR(set_option(o, key, value));
-  }
-  return ok();
+Status read_optimization_switch(Options& o, const std::string& text) {
+  return read_lines(o, split(text, ';'), [](const std::string& part) {
+    return error(code::kInvalidValue, format("Value for parameter --optimization_switch is invalid. Reason: '{}' is no NAME:on or NAME:off.", part), "",
+                 "write \"PassA:on;PassB:off\"");
+  });
 }
 
 }  // namespace ge

@@ -19,7 +19,7 @@ Result<std::vector<std::string>> rules_of(const std::string& name);
 Status read_fusion_switch(Options& o, const std::string& text);
 // "PassA:on;PassB:off": overrides the file.
 Status read_optimization_switch(Options& o, const std::string& text);
-// "ge graph_options { key: value # comment }".
-Status read_graph_options(Options& o, const std::string& text);
+// Fusions that real GE calls UB fusions: they follow the graph fusions and join what those left.
+bool is_ub_fusion(const std::string& rule);
 
 }  // namespace ge

@@ -7,9 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "driver/atc_options.h"
 #include "driver/compile.h"
 #include "driver/fusion_switch.h"
+#include "driver/graph_options.h"
 #include "driver/precision_options.h"
 #include "lower/lanes.h"
 
@@ -92,6 +95,13 @@ const Entry kOptions[] = {
        o.feed = list_of(v, ';');
        return ok();
      }},
+    {"input_shape_range", [](Options& o, const std::string&, const std::string& v) -> Status {
+       // The older spelling: the sizes stand in brackets.
+       std::string plain;
+       std::copy_if(v.begin(), v.end(), std::back_inserter(plain), [](char c) { return c != '[' && c != ']'; });
+       GE_TRY(o.input_shape, parse_input_shape(plain));
+       return ok();
+     }},
     {"disable_reuse_memory", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reuse_memory, n, v, true); }},
     {"enable_mem_reuse", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reuse_memory, n, v); }},
     {"disable_fusion", set_disabled},
@@ -159,6 +169,10 @@ const Entry kOptions[] = {
        bool on = true;  // results are the same bits in any case
        return set_bool(on, n, v);
      }},
+    {"deterministic_level", [](Options&, const std::string& n, const std::string& v) {
+       int level = 0;
+       return set_number(level, n, v, 0, 3);
+     }},
     {"op_compiler_cache_mode", [](Options& o, const std::string& n, const std::string& v) { return set_choice(o.cache_mode, n, v, {"enable", "force", "disable"}); }},
     {"op_compiler_cache_dir", [](Options& o, const std::string&, const std::string& v) -> Status {
        o.cache_dir = v;
@@ -202,7 +216,7 @@ Status set_raw(Options& o, const std::string& name, const std::string& value) {
   }
   auto j = nlohmann::json::parse(text, nullptr, false);
   if (j.is_discarded() || !j.is_object() || !j.contains("compile options") || !j["compile options"].is_object())
-    return invalid(name, "(JSON)", "it is no JSON with \"compile options\"");
+    return invalid(name, "(JSON)", "it is no JSON with \"compile options\"", "write {\"compile options\":{\"global\":{\"ge.oo.level\":\"O1\"}}}");
   for (const char* level : {"global", "session", "graph"}) {
     auto& group = j["compile options"];
     if (!group.contains(level)) continue;
@@ -232,9 +246,26 @@ std::vector<std::string> option_names() {
 Status set_option(Options& o, const std::string& name, const std::string& value) {
   for (auto& e : kOptions)
     if (name == e.name) return e.set(o, name, value);
+  // ATC's other options: what atc says to them.
+  if (auto* option = find_atc_option(name)) {
+    if (option->kind == AtcKind::refused) return refusal(*option);
+    if (option->kind == AtcKind::own) return error(code::kInvalidValue, format("Option {} belongs to the atc command.", name), "", "leave it out");
+    log(LogLevel::warning, format("{}: {}", name, option->answer));
+    return ok();
+  }
   std::string near = nearest(name, option_names());
   return error(code::kInvalidValue, format("There is no option {}.", name), "the options are " + join(option_names(), ", "),
                near.empty() ? "" : "did you mean " + near + "?");
+}
+
+std::string without_folder(const std::string& name, const std::string& value) {
+  static const std::set<std::string> kPaths = {"model", "output", "om", "json", "check_report", "fusion_switch_file", "graph_options", "op_precision_mode",
+                                               "modify_mixlist", "keep_dtype", "debug_dir", "op_compiler_cache_dir", "raw_ge_options"};
+  if (!kPaths.count(name) || trim(value).starts_with("{")) return value;
+  size_t end = value.find_last_not_of('/');
+  if (end == std::string::npos) return "";
+  size_t slash = value.rfind('/', end);
+  return value.substr(slash == std::string::npos ? 0 : slash + 1, end - (slash == std::string::npos ? 0 : slash + 1) + 1);
 }
 
 }  // namespace ge

@@ -64,6 +64,9 @@ struct Options {
 Status set_option(Options& o, const std::string& name, const std::string& value);
 std::vector<std::string> option_names();
 
+// The value of an option as it may stand in a file: of a path only the last part.
+std::string without_folder(const std::string& name, const std::string& value);
+
 // "a:1,3,224,224;b:2~10,3,-1", ATC's --input_shape. Names may contain ':'.
 Result<std::map<std::string, std::vector<std::string>>> parse_input_shape(const std::string& text);
 

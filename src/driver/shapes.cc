@@ -27,16 +27,18 @@ Result<Dim> size_from(ir::Graph& g, const std::string& input, size_t axis, const
     if (*v == -1) return g.fresh_symbol(format("{}_dim{}", input, axis));
     return malformed(word, "a size is negative");
   }
-  size_t tilde = word.find('~');
-  if (tilde == std::string::npos) {
-    bool good = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-    if (!good) return malformed(word, "a size is a number, -1, a range or a name");
-    g.symbols.emplace(word, ir::SymbolInfo{});
-    return Dim::symbol(word);
+  size_t tilde = word.find('~'), equals = word.find('=');
+  std::string name = tilde == std::string::npos ? word : word.substr(0, equals == std::string::npos ? 0 : equals);
+  if (tilde == std::string::npos || equals != std::string::npos) {
+    bool good = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!good) return malformed(word, "a size is a number, -1, a range, a name or name=range");
+    g.symbols.emplace(name, ir::SymbolInfo{});
   }
-  auto low = number(word.substr(0, tilde)), high = number(word.substr(tilde + 1));
+  Dim d = name.empty() ? g.fresh_symbol(format("{}_dim{}", input, axis)) : Dim::symbol(name);
+  if (tilde == std::string::npos) return d;
+  size_t start = equals == std::string::npos ? 0 : equals + 1;
+  auto low = tilde < start ? std::nullopt : number(word.substr(start, tilde - start)), high = number(word.substr(tilde + 1));
   if (!low || !high || *low < 0 || (*high != -1 && *high < *low)) return malformed(word, "a range is low~high");
-  Dim d = g.fresh_symbol(format("{}_dim{}", input, axis));
   g.symbols.find(d.symbol_name())->second = {*low, *high == -1 ? INT64_MAX : *high};
   return d;
 }

@@ -157,8 +157,8 @@ void emit_phase(LowerContext& c, Operands o, const FusedTail& tail, const Transp
     kernel.push_back(w.dims()[a + 2]);
     dilations.push_back(p.step);
     pads.push_back(std::max<int64_t>(0, -p.first));
-    if (p.first > 0) {  // the first inputs are not read at all
-      Dim skipped = min(Dim(p.first), o.x_view.dims[a + 2]);
+    if (p.first > 0 || p.taps.empty()) {  // the first inputs are not read at all, or none
+      Dim size = o.x_view.dims[a + 2], skipped = p.taps.empty() ? size : min(Dim(p.first), size);
       o.x_view.offset = o.x_view.offset + skipped * o.x_view.strides[a + 2];
       o.x_view.dims[a + 2] = o.x_view.dims[a + 2] - skipped;
     }

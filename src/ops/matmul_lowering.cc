@@ -126,7 +126,6 @@ Strided align(Strided v, bool vector_a, bool vector_b) {
 Arg along_output(LowerContext& c, int i, bool f32, bool program, bool vector_a, bool vector_b) {
   Strided view = c.view(i);
   Arg a = f32 ? input_as_f32(c, i, view) : c.in(i);
-  if (view.dims.empty()) view = with_axis(view, 0);
   if (program && !unit_inner(view)) {
     DType t = f32 ? DType::f32 : c.type(i).dtype;
     Arg copy = c.temp(t, view.dims);
@@ -135,7 +134,8 @@ Arg along_output(LowerContext& c, int i, bool f32, bool program, bool vector_a, 
     a = copy;
     view = Strided::dense(view.dims);
   }
-  a.view = align(view, vector_a, vector_b);
+  view = align(view, vector_a, vector_b);
+  a.view = view.dims.empty() ? with_axis(view, 0) : view;
   return a;
 }
 

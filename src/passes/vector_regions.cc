@@ -54,15 +54,36 @@ std::vector<Dim> reduced(std::vector<Dim> dims, int axes) {
   return dims;
 }
 
+// The operands with a `used` number have, taken together, the region's axes and sizes.
+bool cover(const ir::Graph& g, const std::vector<ValueId>& inputs, const std::vector<uint32_t>& used, const std::vector<Dim>& dims) {
+  std::vector<bool> found(dims.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto& own = g.value(inputs[i]).type.dims;
+    if (!used[i] || own.size() > dims.size()) continue;
+    for (size_t k = 0, shift = dims.size() - own.size(); k < own.size(); ++k)
+      if (own[k] == dims[k + shift]) found[k + shift] = true;
+  }
+  return std::all_of(found.begin(), found.end(), [](bool f) { return f; });
+}
+
+// An operand of that many axes, each of the region's size or 1.
+bool fills(const ir::Type& t, const std::vector<Dim>& dims) {
+  if (!loadable(t.dtype) || t.dims.size() != dims.size()) return false;
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (!t.dims[k].is(1) && !(t.dims[k] == dims[k])) return false;
+  return true;
+}
+
 // Leaves out the inputs that the program does not load: the axes of a reduction say nothing to it, and their
-// shape need not broadcast.
-void drop_unread(kernels::vector::Program& p, std::vector<ValueId>& inputs) {
+// shape need not broadcast. One that gives the region its axes stays (Pow with an exponent [1,1,1] of 2).
+void drop_unread(const ir::Graph& g, const std::vector<Dim>& dims, kernels::vector::Program& p, std::vector<ValueId>& inputs) {
   using kernels::vector::Op;
   auto loads = [](auto& inst) { return inst.op == Op::load || inst.op == Op::load_i32; };
   std::vector<uint32_t> number(inputs.size(), 0);
   for (auto& phase : p.phases)
     for (auto& inst : phase)
       if (loads(inst)) number[inst.imm] = 1;
+  for (size_t i = 0; i < inputs.size() && !cover(g, inputs, number, dims); ++i) number[i] |= fills(g.value(inputs[i]).type, dims);
   std::vector<ValueId> kept;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (number[i]) number[i] = static_cast<uint32_t>(kept.size()), kept.push_back(inputs[i]);
@@ -187,7 +208,7 @@ class Grower {
     for (NodeId id : nodes) {
       auto& n = g_.node(id);
       std::vector<Reg> in;
-      for (ValueId v : n.inputs) in.push_back(v ? operand(v, b, reg, inputs) : kernels::vector::kNoReg);
+      for (ValueId v : n.inputs) in.push_back(v ? operand(r, v, b, reg, inputs) : kernels::vector::kNoReg);
       auto made = ops::append_vector(g_, n, b, std::move(in));
       if (!made) return false;
       reg[n.outputs[0].v] = (*made)[0];
@@ -206,7 +227,7 @@ class Grower {
       trace_.near_miss({"vector_region", g_.node(nodes.back()).name, static_cast<int>(nodes.size()), static_cast<int>(nodes.size()), g_.node(nodes.back()).name, program.ok() ? "the region reads too many operands" : program.error().message, ""});
       return false;
     }
-    drop_unread(*program, inputs);
+    drop_unread(g_, r.dims, *program, inputs);
     ir::Attrs attrs;
     attrs["program"] = kernels::vector::print(*program);
     attrs["row_axes"] = int64_t(r.row_axes);
@@ -215,12 +236,14 @@ class Grower {
     return put(nodes, std::move(inputs), outs, std::move(attrs));
   }
 
-  Reg operand(ValueId v, ProgramBuilder& b, std::map<int, Reg>& reg, std::vector<ValueId>& inputs) {
+  // Constants of one element go into the program, unless a region of one element may have its axis from them.
+  Reg operand(const Region& r, ValueId v, ProgramBuilder& b, std::map<int, Reg>& reg, std::vector<ValueId>& inputs) {
     auto it = reg.find(v.v);
     if (it != reg.end()) return it->second;
     auto scalar = scalar_constant(g_, v);
+    auto most = static_cast<size_t>(r.dims.size() == 1 && r.dims[0].is(1) ? 0 : 1);
     Reg made;
-    if (scalar && g_.value(v).type.dtype == DType::f32 && g_.value(v).type.rank() <= 1) {
+    if (scalar && g_.value(v).type.dtype == DType::f32 && static_cast<size_t>(g_.value(v).type.rank()) <= most) {
       made = b.constant(static_cast<float>(*scalar));
     } else {
       made = b.load(static_cast<int>(inputs.size()), ops::vector_lane(g_.value(v).type.dtype));

@@ -80,7 +80,7 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
       if (known != om::kUnknown && known != dims[k])
         return mismatch(format("axis {} ({}) is {} but was {} elsewhere", k, s.name, dims[k], known));
       if (dims[k] < s.min || dims[k] > s.max)
-        return mismatch(format("axis {} ({}) is {}, allowed are {} to {}", k, s.name, dims[k], s.min, s.max));
+        return mismatch(format("axis {} ({}) is {}, allowed are {}", k, s.name, dims[k], s.max == INT64_MAX ? format("{} and more", s.min) : format("{} to {}", s.min, s.max)));
       known = dims[k];
     }
   }

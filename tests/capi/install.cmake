@@ -1,5 +1,5 @@
-# Installs libge into an empty folder, then builds the C example against it in both ways that the
-# installation offers. The prefix in ge.pc is the configured one, so pkg-config is told the real one.
+# Installs libge into an empty folder, which is not the configured prefix, then builds the C example against it in
+# both ways that the installation offers.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(status)
@@ -30,7 +30,7 @@ get_filename_component(folder ${pc} DIRECTORY)
 find_program(PKG_CONFIG pkg-config)
 if(PKG_CONFIG)
   set(ENV{PKG_CONFIG_PATH} ${folder})
-  execute_process(COMMAND ${PKG_CONFIG} --define-variable=prefix=${stage}/prefix --cflags --libs ge
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs ge
                   OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags)
   run(cc ${SOURCE}/examples/run.c ${flags} -o ${stage}/example)

@@ -344,6 +344,39 @@ def test_input_shape_makes_sizes_dynamic(shape, symbol, good, bad, traced):
             compiled(torch.randn(rows, 4))
 
 
+class Branches(torch.nn.Module):
+    """The article's DynamicModel: which branch runs hangs on a size."""
+
+    def __init__(self):
+        super().__init__()
+        self.large_branch, self.small_branch = Small(), Small(wide=5)
+
+    def forward(self, x):
+        return self.large_branch(x) if x.shape[0] > 10 else self.small_branch(x)
+
+
+@pytest.mark.parametrize("given,good,bad", [
+    ({"dynamic_shapes": ({0: torch.export.Dim("n")},)}, (11, 50), (10, 1)),
+    ({"dynamic_shapes": ({0: torch.export.Dim("n", max=32)},)}, (11, 32), (10, 33)),
+    ({"dynamic_shapes": ({0: torch.export.Dim("n", min=3, max=9)},), "example_inputs": torch.randn(5, 4)}, (3, 9), (2, 10, 11)),
+    ({"dynamic_shapes": {"x": {0: "n"}}}, (11, 50), (10,)),
+    ({"input_shape": "x:-1,4", "example_inputs": None}, (2, 10), (11,)),
+    ({"input_shape": "x:4~64,4", "example_inputs": None}, (4, 10), (3, 11)),
+    ({"input_shape": "x:12~64,4", "example_inputs": None}, (12, 64), (11, 65)),
+], ids=["any", "at most", "between", "text", "input_shape", "input_shape of both", "input_shape of one"])
+def test_a_branch_on_a_shape_limits_it(given, good, bad):
+    """torch.export takes the branch of the example; other sizes are refused rather than computed by it."""
+    model = Branches().eval()
+    compiled = ge.compile(model, **{"example_inputs": torch.randn(20, 4), **given})
+    assert isinstance(compiled.inputs[0].shape[0], str)
+    for n in good:
+        x = torch.randn(n, 4)
+        close(compiled(x), model(x))
+    for n in bad:
+        with pytest.raises(ge.Error, match=f"is {n}, allowed are"):
+            compiled(torch.randn(n, 4))
+
+
 def test_both_exporters_give_the_same_fusions():
     x = torch.randn(1, 512, 768)
     want = simple_attention.build()(x)

@@ -95,6 +95,61 @@ def test_other_levels(level, near_miss, tmp_path):
     assert not (tmp_path / "m.om").exists()
 
 
+@pytest.mark.parametrize("arguments,words", [
+    (["--output=."], ["E10001", "--output", "folder"]), (["--output={t}/"], ["E10001", "folder"]), (["--output=a/.."], ["E10001", "folder"]),
+    (["--display_model_info=2"], ["E10001", "0 or 1"]), (["--optimization_switch=matmul_bias"], ["E10001", "--optimization_switch", "matmul_bias"]),
+    (["--debug_dir={near}/x"], ["E13004", "--debug_dir"]), (["--insert_op_conf=aipp.cfg"], ["E10001", "--insert_op_conf", "AIPP"]),
+    (["--deterministic_level=4"], ["E10001", "0 to 3"]), (["--enable_single_stream=true", "--multi_stream_parallel_mode=cv"], ["E10056"]),
+    (["--precision_mode=force_fp32", "--precision_mode_v2=origin"], ["E10001", "precision_mode_v2"]),
+    (["--memory_optimisation_policy=Speed"], ["--memory_optimization_policy"]), (["extra"], ["extra"]),
+])
+def test_options_that_cannot_be_followed(arguments, words, near_miss, tmp_path):
+    """Nothing is written then."""
+    done = run("atc", f"--model={near_miss}", "--framework=5", "--output=m", "--soc_version=cpu",
+               *[a.format(t=tmp_path, near=near_miss) for a in arguments], cwd=tmp_path)
+    assert done.returncode == 1 and "ATC run failed" in done.stdout, done.stdout
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_that_mean_nothing_here(near_miss, tmp_path):
+    """One line each; what they would be on a CPU."""
+    done = run("atc", f"--model={near_miss}", "--framework=5", "--output=m", "--soc_version=cpu", "--aicore_num=2", "--hccl_timeout=3",
+               "--jit_compile=1", cwd=tmp_path)
+    assert done.returncode == 0
+    for line in ("--aicore_num: means nothing on a CPU", "--hccl_timeout: means nothing on a CPU", "--jit_compile: everything is compiled ahead"):
+        assert done.stdout.count(f"[GE] WARN: {line}") == 1, done.stdout
+
+
+def test_the_recorded_command_names_no_folder(near_miss, tmp_path):
+    (tmp_path / "off.cfg").write_text("matmul_bias:off\n")
+    done = run("atc", "--model", str(near_miss), "--framework=5", "--soc_version=cpu", f"--output={tmp_path}/m", f"--debug_dir={tmp_path}/dump/",
+               f"--fusion_switch_file={tmp_path}/off.cfg", "--out_nodes=product:0", "--display_model_info=1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "atc --model m.onnx --framework=5 --soc_version=cpu --output=m --debug_dir=dump --fusion_switch_file=off.cfg --out_nodes=product:0" in done.stdout
+    for folder in (tmp_path, near_miss.parent):
+        assert str(folder).encode() not in (tmp_path / "m.om").read_bytes()
+
+
+def test_lanes_are_counted(near_miss, tmp_path):
+    """Two products that do not wait for one another: one lane or two."""
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [256, 256]) for n in ("x", "a", "b")]
+    w = [onnx.numpy_helper.from_array(np.ones((256, 256), np.float32), n) for n in "vw"]
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["a"]), helper.make_node("MatMul", ["x", "w"], ["b"])]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], w), opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "two.onnx")
+    for option, lanes in (("--enable_single_stream=true", 1), ("--multi_stream_parallel_mode=LoadBalance:2", 2)):
+        done = run("atc", "--model=two.onnx", "--framework=5", "--output=m", "--soc_version=cpu", "--disable_fusion=matmul_siblings",
+                   "--display_model_info=1", option, cwd=tmp_path)
+        assert f"stream_num[{lanes}]" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_check_of_a_damaged_model_names_it(near_miss, tmp_path):
+    (tmp_path / "cut.onnx").write_bytes(near_miss.read_bytes()[:100])
+    done = run("atc", "--mode=3", "--model=cut.onnx", "--framework=5", cwd=tmp_path)
+    assert done.returncode == 1 and "cut.onnx" in done.stderr and "E13005" in done.stderr
+
+
 def test_ge_run_with_every_kind_of_file(magika, tmp_path):
     om, _ = magika
     feeds = fetch.feeds("magika")

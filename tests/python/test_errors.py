@@ -1,5 +1,6 @@
 """Bad input: every failure is a ge.Error whose message a reader can act on; nothing is left half-written."""
 
+import os
 import resource
 import struct
 import subprocess
@@ -9,6 +10,7 @@ import fetch
 import ge
 import numpy as np
 import pytest
+import torch
 from conftest import equal
 
 
@@ -112,12 +114,30 @@ def test_an_om_file_of_a_newer_format(fixed, tmp_path):
     (["a", "b"], ["'input'", "float32"]),
     (object(), ["'input'", "float32"]),
     (None, ["'input'", "float32"]),
-], ids=["float64", "int64", "size", "rank", "scalar", "texts", "object", "none"])
+    (torch.zeros(3, 4, dtype=torch.bfloat16), ["'input'", "bfloat16", "float32"]),
+    (torch.zeros(3, 4).to_sparse(), ["'input'", "cannot be read"]),
+    (torch.zeros(3, 4, device="meta"), ["'input'", "cannot be read"]),
+], ids=["float64", "int64", "size", "rank", "scalar", "texts", "object", "none", "bfloat16", "sparse", "meta"])
 def test_name_got_expected(fixed, value, words):
     e = error_of(fixed.run, [value])
     for word in words:
         assert word in e.message, str(e)
     assert e.code == "E40001" and e.cause and e.fix
+
+
+def test_what_stands_for_the_list_of_inputs(fixed):
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    want = fixed.run([x])
+    for inputs in ((x,), x, torch.from_numpy(x), {"input": x}, (v for v in [x]), [torch.complex(torch.zeros(3, 4), -torch.from_numpy(x)).conj().imag]):
+        assert equal(fixed.run(inputs), want)
+    assert "takes 1 inputs (input)" in error_of(fixed.run, []).message
+
+
+@pytest.mark.parametrize("threads", [-1, 1.5, "2", True, 2**40])
+def test_threads_that_cannot_be(mlp, fixed, tmp_path, threads):
+    fixed.save(tmp_path / "m.om")
+    for call in (lambda: ge.compile(mlp, threads=threads), lambda: ge.load(tmp_path / "m.om", threads=threads)):
+        assert "threads" in error_of(call).message
 
 
 def test_a_static_model_fed_another_shape(fixed):
@@ -232,6 +252,48 @@ def test_a_damaged_cache_entry_is_made_again(mlp, tmp_path):
     assert ge.compile(mlp, **options).report()["times"]["from_cache"] is True
 
 
+def test_the_cache_touches_only_its_own(mlp, tmp_path):
+    """A folder with the user's models may be given; old leftovers of ended processes go."""
+    (tmp_path / "mine.om").write_bytes(b"mine")
+    leftover, fresh = (tmp_path / f"{c * 64}.om.17.0.tmp" for c in "ab")
+    leftover.write_bytes(b"x")
+    fresh.write_bytes(b"x")
+    os.utime(leftover, (1e9, 1e9))
+    environment = {**os.environ, "GE_CACHE_SIZE": "0"}
+    program = "import sys, ge; ge.compile(sys.argv[1], op_compiler_cache_mode='enable', op_compiler_cache_dir=sys.argv[2])"
+    subprocess.run([sys.executable, "-c", program, mlp, str(tmp_path)], check=True, timeout=60, env=environment)
+    assert {p.name for p in tmp_path.iterdir()} == {"mine.om", fresh.name}
+    done = subprocess.run([sys.executable, "-c", "from ge import _cli; _cli.ge()", "cache", "clear", "--dir", str(tmp_path)],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("0 models removed")
+    assert (tmp_path / "mine.om").exists()
+
+
+def test_a_hit_bears_the_command_that_asked(mlp, tmp_path):
+    options = ["--framework=5", "--soc_version=cpu", "--op_compiler_cache_mode=enable", "--op_compiler_cache_dir=cache"]
+    for name in ("one", "two"):
+        assert atc(tmp_path, f"--model={mlp}", f"--output={name}", *options).returncode == 0
+    shown = atc(tmp_path, "--mode=6", "--om=two.om").stdout
+    assert "--output=two" in shown and "--output=one" not in shown
+    fresh = atc(tmp_path, f"--model={mlp}", "--output=two", *[o.replace("enable", "force") for o in options])
+    assert fresh.returncode == 0
+    assert shown.replace("enable", "force").split("\n")[2:4] == atc(tmp_path, "--mode=6", "--om=two.om").stdout.split("\n")[2:4]
+    dumped = atc(tmp_path, f"--model={mlp}", "--output=two", *options, "--debug_dir=dump")
+    assert dumped.returncode == 0 and "taken from the cache" not in dumped.stdout and list((tmp_path / "dump").iterdir())
+
+
+def test_graphs_as_text_have_entries_of_their_own(tmp_path):
+    """Two graphs with the same constants (none)."""
+    ge_program = [sys.executable, "-c", "from ge import _cli; _cli.ge()"]
+    for op in ("Neg", "Abs"):
+        (tmp_path / f"{op}.ir").write_text(f"graph g(%x: f32[2]) -> (%y) {{\n  %y = {op}(%x)\n}}\n")
+        done = subprocess.run(ge_program + ["compile", f"{op}.ir", "--op_compiler_cache_mode=enable", "--op_compiler_cache_dir=cache"],
+                              cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    x = np.array([-1, 2], np.float32)
+    assert ge.load(tmp_path / "Neg.om")(x).tolist() == [1, -2] and ge.load(tmp_path / "Abs.om")(x).tolist() == [1, 2]
+
+
 def test_a_cache_that_cannot_be_used_is_no_failure(mlp, tmp_path):
     (tmp_path / "file").write_text("")
     model = ge.compile(mlp, op_compiler_cache_mode="enable", op_compiler_cache_dir=str(tmp_path / "file" / "cache"))
@@ -250,11 +312,20 @@ def test_a_cache_that_cannot_be_used_is_no_failure(mlp, tmp_path):
     ({"framework": 3}, ["E10001", "framework"]),
     ({"op_compiler_cache_mode": "maybe"}, ["E10001", "enable"]),
     ({"out_nodes": "nothing"}, ["nothing"]),
+    ({"insert_op_conf": "aipp.cfg"}, ["E10001", "AIPP", "model takes"]),
+    ({"log": "debug"}, ["E10001", "log belongs to the atc command"]),
 ], ids=lambda v: next(iter(v)) if isinstance(v, dict) else "")
 def test_options_that_cannot_be(mlp, options, words):
     e = error_of(ge.compile, mlp, **options)
     for word in words:
         assert word in str(e), str(e)
+
+
+def test_atcs_other_options_are_keywords_too(mlp, caplog):
+    """What means nothing on a CPU is said and ignored."""
+    caplog.set_level("WARNING", logger="ge")
+    assert ge.compile(mlp, aicore_num=2, jit_compile=True, deterministic_level=1, soc_version="Ascend910").inputs
+    assert [r.message.split(":")[0] for r in caplog.records] == ["aicore_num", "jit_compile"]
 
 
 def test_errors_travel_between_processes(fixed):

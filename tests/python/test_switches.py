@@ -1,5 +1,7 @@
 """Fusion under control: the switch file in its three forms, guards, eps, scope, graph options."""
 
+import os
+
 import ge
 import numpy as np
 import pytest
@@ -34,7 +36,7 @@ def rules(model):
 
 def write(tmp_path, text):
     path = tmp_path / "fusion.cfg"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8", newline="")
     return str(path)
 
 
@@ -76,6 +78,43 @@ def test_every_form_switches_the_rule_off(mlp, tmp_path, text):
     assert "matmul_bias" in model.report()["switched_off"]
 
 
+README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md")
+
+
+def test_the_readmes_file(attention, tmp_path):
+    """As it stands there: indented, with comments behind the values."""
+    with open(README, encoding="utf-8") as f:
+        text = f.read().split("`--fusion_switch_file=FILE` with INI sections, JSON or lines:")[1].split("`--enable_op_scope_list")[0]
+    assert "# guards" in text and "    [matmul_add_fusion]" in text
+    model = ge.compile(attention, fusion_switch_file=write(tmp_path, text))
+    assert "attention" not in rules(model)
+    assert [v["eps"] for v in model.report()["verified"] if v["rule"] == "matmul_bias"] == [1e-5]
+
+
+@pytest.mark.parametrize("text", [
+    "\ufeff[matmul_add_fusion]\r\nenable = 0\r\n", "# of ours\n; and theirs\n\t[ matmul_add_fusion ]\n\tenable:0 ; off\n",
+    "[matmul_add_fusion]\nenable = 0" + " " * 1000 + "# " + "x" * 10000 + "\n", "; comment\nMatMulBiasAddFusionPass:OFF\n",
+], ids=["mark and carriage returns", "comments", "a long line", "upper case"])
+def test_files_of_other_editors(mlp, tmp_path, text):
+    assert "matmul_bias" not in rules(ge.compile(mlp, fusion_switch_file=write(tmp_path, text)))
+
+
+@pytest.mark.parametrize("text", ["", " \n\n", "# nothing\n"], ids=["empty", "blank", "comment"])
+def test_files_that_say_nothing(mlp, tmp_path, text):
+    assert rules(ge.compile(mlp, fusion_switch_file=write(tmp_path, text))) == rules(ge.compile(mlp))
+
+
+def test_all_of_one_kind(mlp, tmp_path):
+    """Real GE's two kinds: of ours, vector regions and what joins a product in registers are UB fusions."""
+    ub = {"vector_region", "cube_epilogue"}
+    graph_off = rules(ge.compile(mlp, fusion_switch_file=write(tmp_path, '{"Switch": {"GraphFusion": {"ALL": "off"}}}')))
+    assert graph_off and set(graph_off) <= ub
+    both = '{"Switch": {"UBFusion": {"ALL": "on"}, "GraphFusion": {"ALL": "off"}}}'
+    assert rules(ge.compile(mlp, fusion_switch_file=write(tmp_path, both))) == graph_off
+    ub_off = rules(ge.compile(mlp, fusion_switch_file=write(tmp_path, '{"Switch": {"UBFusion": {"ALL": "off"}}}')))
+    assert "matmul_bias" in ub_off and not ub & set(ub_off)
+
+
 def test_all_and_what_beats_it(mlp, tmp_path):
     off = '{"Switch": {"GraphFusion": {"ALL": "off"%s}, "UBFusion": {"ALL": "off"}}}'
     assert rules(ge.compile(mlp, fusion_switch_file=write(tmp_path, off % ""))) == []
@@ -115,6 +154,20 @@ def test_eps_leaves_a_rule_off_where_it_is_exceeded(attention, tmp_path):
     ("MatMulBiasAddFusionPas:off\n", "MatMulBiasAddFusionPass"),
     ('{"Switch": {"GraphFusion": {"SoftmaxFusionPas": "off"}}}', "SoftmaxFusionPass"),
     ('{"Switch": ', "JSON"),
+    ("[matmul_ad_fusion]\n", "matmul_add_fusion"),
+    ("[matmul_add_fusion\nenable = 1\n", "line 1"),
+    ("[]\nenable = 1\n", "line 1"),
+    ("enable = 1\n[matmul_add_fusion]\n", "enable = 1"),
+    ("[matmul_add_fusion]\neps = nan\n", "no number"),
+    ("[matmul_add_fusion]\neps = -1\n", "negative"),
+    ("[flash_attention_fusion]\nhead_num = 1.5,2\n", "1.5,2"),
+    ("[flash_attention_fusion]\nhead_num = 1e300\n", "1e300"),
+    ("[flash_attention_fusion]\nhead_num = 32,-4\n", "32,-4"),
+    ("[flash_attention_fusion]\nhead_num =\n", "head_num"),
+    ('{"Switch": {"GraphFusion": [1]}}', "GraphFusion"),
+    ('{"Switch": {"GraphFuson": {"ALL": "off"}}}', "GraphFuson"),
+    ('{"Switch": {"GraphFusion": {"ALL": 1}}}', "ALL"),
+    ("matmul_bias off\n", "matmul_bias off"),
 ])
 def test_unknown_names(mlp, tmp_path, text, word):
     with pytest.raises(ge.Error) as e:
@@ -129,6 +182,31 @@ def test_graph_options(mlp, tmp_path):
     with pytest.raises(ge.Error) as e:  # KiB in the block, bytes elsewhere
         ge.compile(mlp, mem_workspace_size=16, input_shape="x:400,8")
     assert "arena" in str(e.value) and "mem_workspace_size" in str(e.value)
+
+
+@pytest.mark.parametrize("text", [
+    'ge graph_options { op_backend: "aicore" mem_workspace_size: 8 mem_allocator_strategy: 1 }',
+    'graph_options{op_backend:"aicore",mem_workspace_size:8;\n}', "\ufeff# first\nge graph_options\n{ # second\n op_backend: aicore\n mem_workspace_size: 8 } # last",
+], ids=["one line", "separators", "comments"])
+def test_spellings_of_the_block(mlp, tmp_path, text):
+    options = {"graph_options": write(tmp_path, text)}
+    assert ge.compile(mlp, input_shape="x:1,8", **options).report()["op_backend"] == "aicore"
+    with pytest.raises(ge.Error, match="the limit is 8.0 KiB"):
+        ge.compile(mlp, input_shape="x:4000,8", disable_fusion="all", **options)
+
+
+@pytest.mark.parametrize("text,word", [
+    ("", "graph_options {"), ("ge graph_options {", "} is missing"), ("ge graph_options { op_backend }", "op_backend"),
+    ('ge graph_options { op_backend: "aicore }', "quote of op_backend"), ("ge graph_options { } op_backend: x", "op_backend: x"),
+    ("ge graph_options { mem_workspace_size: 8 GB }", "GB"), ("ge graph_options { mem_workspace_size: -1 }", "-1"),
+    ("ge graph_options { enable_mem_resue: 1 }", "did you mean enable_mem_reuse"), ("ge graph_options { op_backend: }", "no value"),
+    ('ge graph_options { graph_options: "fusion.cfg" }', "of its own"),
+])
+def test_blocks_that_cannot_be_read(mlp, tmp_path, monkeypatch, text, word):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ge.Error) as e:
+        ge.compile(mlp, graph_options=write(tmp_path, text))
+    assert word in str(e.value), str(e.value)
 
 
 def test_cuts_types_and_formats(mlp):

@@ -108,7 +108,8 @@ class Builder {
     if (g_.row.empty()) g_.row.push_back({1, std::vector<int64_t>(views_.size(), 0)});
     for (const Axis& x : g_.outer) g_.rows *= x.size;
     if (row_axes_) return;
-    for (size_t k = 0; k < views_.size(); ++k) g_.single[k] = g_.row_size != 1 && g_.row[0].steps[k] == 0;
+    // An output covers the row; its strides say nothing where it is empty.
+    for (size_t k = 0; k < inputs_; ++k) g_.single[k] = g_.row_size != 1 && g_.row[0].steps[k] == 0;
   }
 
   // The stride that orders an axis: that of the first output that moves along it, else of any operand.

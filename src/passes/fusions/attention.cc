@@ -118,7 +118,7 @@ class Finder {
       if (n.op == "Add") {
         bool first = leads_to_product(n.inputs[0]);
         if (!first && !leads_to_product(n.inputs[1])) return false;
-        if (!private_value(v) || !added(id, n.inputs[first ? 1 : 0])) return false;
+        if (!private_value(v) || !added(id, n.inputs[first ? 0 : 1], n.inputs[first ? 1 : 0])) return false;
         v = n.inputs[first ? 0 : 1];
       } else if (n.op == "Where") {
         bool hides = leads_to_product(n.inputs[2]);
@@ -129,6 +129,7 @@ class Finder {
         if (!scalar && !left) return fail(id, format("the factor of {} is not one constant number", n.op));
         if (!private_value(v)) return false;
         found.scale *= n.op == "Div" ? 1 / *scalar : scalar ? *scalar : *left;
+        if (g_.value(n.inputs[scalar ? 0 : 1]).type.rank() != g_.value(v).type.rank()) return fail(id, "the scale gives the scores further axes");
         v = n.inputs[scalar ? 0 : 1];
       }
       found.nodes.push_back(id);
@@ -157,8 +158,18 @@ class Finder {
     return seen.offset == past && (infinite || past.lower_bound() >= 0) ? 2 : 0;
   }
 
+  // A mask of more matrices than there are of scores would repeat them.
+  bool grows(ValueId scores, ValueId mask) const {
+    auto &s = g_.value(scores).type.dims, &m = g_.value(mask).type.dims;
+    if (m.size() > s.size()) return true;
+    for (size_t i = 0; i + 2 < m.size(); ++i)
+      if (!m[i].is(1) && !(m[i] == s[s.size() - m.size() + i])) return true;
+    return false;
+  }
+
   // Add(scores, mask)
-  bool added(NodeId id, ValueId mask) {
+  bool added(NodeId id, ValueId scores, ValueId mask) {
+    if (grows(scores, mask)) return fail(id, "the mask makes more scores than there are");
     auto band = banded(g_, mask);
     if (band && band->in == 0 && band->out * found.scale <= kHidden) {
       if (int64_t kind = causal_kind(*band, mask, std::isinf(band->out)); kind && !found.causal) {

@@ -22,7 +22,8 @@ Verdict constants(const Match& m) {
   Verdict v = first(near(m, "one", 1), near(m, "half", 0.5));
   v = first(v, near(m, "root", m.nodes.count("d") && m.node("d").op == "Div" ? kRoot2 : 1 / kRoot2));
   v = first(v, first(near(m, "three", 3), near(m, "cubic", 0.044715)));
-  return first(v, near(m, "k", std::sqrt(2 / M_PI)));
+  v = first(v, near(m, "k", std::sqrt(2 / M_PI)));
+  return first(v, m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x"));
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

@@ -24,7 +24,8 @@ Verdict last_axis(const Match& m) {
   }
   auto two = m.has("two") ? scalar_constant(*m.g, m.value("two")) : 2.0;
   if (!two || *two != 2) return no("the exponent is not 2", "", m.reader_of("two"));
-  return scalar_constant(*m.g, m.value("eps")) ? yes() : no("epsilon is not one number", "", m.reader_of("eps"));
+  if (!scalar_constant(*m.g, m.value("eps"))) return no("epsilon is not one number", "", m.reader_of("eps"));
+  return m.type("y").dims == x.dims ? yes() : no("a constant makes the result larger than x");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

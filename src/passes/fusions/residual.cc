@@ -12,6 +12,8 @@ Verdict group_takes_residual(const Match& m) {
   if (group.residual) return no("another tensor is already added");
   if (group.has_act() || group.has_program()) return no("an activation stands before the sum");
   auto& out = m.type("y");
+  auto& sums = m.g->value(m.g->node(m.nodes.at("t")).outputs[0]).type;
+  if (sums.dims != out.dims) return no("the sum is larger than the product", "a residual must not broadcast the product");
   if (!out.ranked || m.type("r").dims != out.dims || m.type("r").dtype != DType::f32 || out.dtype != DType::f32)
     return no(format("what is added has shape {}, the sums have {}", ir::text(m.type("r")), ir::text(out)));
   return m.g->is_constant(m.value("r")) ? no("what is added is constant") : yes();

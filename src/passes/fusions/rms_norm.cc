@@ -24,7 +24,8 @@ Verdict last_axis(const Match& m) {
     auto one = scalar_constant(*m.g, m.value("one"));
     if (!one || *one != 1) return no("the numerator is not 1", "", m.reader_of("one"));
   }
-  return scalar_constant(*m.g, m.value("eps")) ? yes() : no("epsilon is not one number", "", m.reader_of("eps"));
+  if (!scalar_constant(*m.g, m.value("eps"))) return no("epsilon is not one number", "", m.reader_of("eps"));
+  return m.type("y").dims == x.dims ? yes() : no("a constant makes the result larger than x");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
