@@ -59,6 +59,8 @@ class Binding {
   // Floating-point operations of a task, and of all: what kernels count (Kernel::operations), else 0.
   double operations(const BoundTask& task) const;
   double operations() const;
+  // What is planned: the buffers of the arena, then each task's shared and own scratch; nothing fixed.
+  std::vector<arena::Interval> problem() const;
   // The offsets of this binding as the file would keep them.
   std::unique_ptr<om::PlanT> plan() const;
 

@@ -341,28 +341,6 @@ TEST(Validate, FindsEveryDisturbanceBothWays) {
   }
 }
 
-TEST(Csv, ReadsAndNamesWhatIsWrong) {
-  auto p = read_csv("id,lower,upper,size\nb1,0,3,4\r\n\n b2 ,3, 9,5,77\n");
-  ASSERT_TRUE(p.ok()) << p.error().text();
-  EXPECT_EQ(p->ids, (std::vector<std::string>{"b1", "b2"}));
-  ASSERT_EQ(p->intervals.size(), 2u);
-  EXPECT_EQ(p->intervals[0].last, 2);
-  EXPECT_EQ(p->intervals[1].first, 3);
-  EXPECT_EQ(p->intervals[1].size, 5);
-  EXPECT_EQ(p->intervals[1].align, 1);
-  ASSERT_TRUE(read_csv("size,id,upper,lower\n4,x,3,1\n").ok());
-  for (const char* bad : {"", "\n\n", "id,lower,size\n", "id,lower,upper,size\na,1,2\n",
-                          "id,lower,upper,size\na,1,x,3\n", "id,lower,upper,size\na,3,3,1\n",
-                          "id,lower,upper,size\na,-1,3,1\n", "id,lower,upper,size\na,1,3,-1\n",
-                          "id,lower,upper,size\na,1,99999999999,1\n",
-                          "id,lower,upper,size\na,1,2,99999999999999999999\n",
-                          "id,lower,upper,size\na,1,2,9223372036854775807\n"}) {
-    auto r = read_csv(bad);
-    ASSERT_FALSE(r.ok()) << bad;
-    EXPECT_NE(r.error().message.find("line"), std::string::npos);
-  }
-}
-
 // The public problems beside the source tree, or cut squares of their kind.
 struct Named {
   std::string name;
