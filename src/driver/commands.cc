@@ -150,7 +150,7 @@ Result<std::string> problem_command(const RunCommand& c) {
   GE_TRY(auto b, m->bind(dims));
   std::string out = "id,lower,upper,size,alignment\n";
   int id = 0;
-  for (auto& x : b->problem()) out += format("{},{},{},{},{}\n", id++, x.first, x.last + 1, x.size, x.align);
+  for (auto& x : b->intervals) out += format("{},{},{},{},{}\n", id++, x.first, x.last + 1, x.size, x.align);
   return out;
 }
 

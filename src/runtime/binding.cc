@@ -297,51 +297,44 @@ Status Binding::place(const BindOptions& options) {
   const om::PlanT* stored = nullptr;
   for (auto& p : program->plans)
     if (p->symbols == symbols && p->offsets.size() == program->buffers.size()) stored = p.get();
+  std::vector<int64_t*> targets;
   buffer_offset.assign(program->buffers.size(), -1);
-  for (auto& t : tasks) {
-    t.work.scratch = (t.work.scratch + 63) / 64 * 64;
-    scratch_peak = std::max(scratch_peak, t.work.scratch * threads + t.work.shared);
-  }
-  std::vector<arena::Interval> intervals = problem();
-  std::vector<int64_t*> targets;  // one for each interval
   for (size_t i = 0; i < program->buffers.size(); ++i) {
     auto& b = *program->buffers[i];
     if (b.kind != om::BufferKind::arena) continue;
+    arena::Interval x{b.first, b.last, buffer_bytes[i], b.align, -1};
+    if (!program->reuse) x.first = 0, x.last = static_cast<int32_t>(program->tasks.size());
     if (stored) {
-      int64_t at = stored->offsets[i];
-      if (at < 0 || at > kMaxBytes || at % b.align) return damaged(format("Buffer {} has no place in the plan.", i));
-      intervals[targets.size()].fixed = at;
+      x.fixed = stored->offsets[i];
+      if (x.fixed < 0 || x.fixed > kMaxBytes || x.fixed % b.align) return damaged(format("Buffer {} has no place in the plan.", i));
     }
+    intervals.push_back(x);
     targets.push_back(&buffer_offset[i]);
   }
   for (auto& t : tasks) {
-    if (t.work.shared) targets.push_back(&t.shared_offset);
-    if (t.work.scratch) targets.push_back(&t.scratch_offset);
+    int64_t scratch = (t.work.scratch + 63) / 64 * 64;
+    t.work.scratch = scratch;
+    int64_t total = scratch * threads;
+    scratch_peak = std::max(scratch_peak, total + t.work.shared);
+    if (t.work.shared) {
+      intervals.push_back({t.task, t.task, t.work.shared, 64, -1});
+      targets.push_back(&t.shared_offset);
+    }
+    if (total) {
+      intervals.push_back({t.task, t.task, total, 64, -1});
+      targets.push_back(&t.scratch_offset);
+    }
   }
   arena::Options plan_options = options.plan;
   if (!program->reuse) plan_options.strategy = arena::Strategy::none;
   arena::Plan plan = arena::plan(intervals, plan_options);
+  if (Verdict sound = arena::validate(intervals, plan.offset, plan.arena); !sound) return damaged("The memory plan is wrong: " + sound.why + ".");
   for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = plan.offset[i];
   arena = plan.arena;
   lower_bound = plan.lower_bound;
   proved = plan.proved;
   plan_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return ok();
-}
-
-std::vector<arena::Interval> Binding::problem() const {
-  std::vector<arena::Interval> out;
-  for (size_t i = 0; i < program->buffers.size(); ++i) {
-    auto& b = *program->buffers[i];
-    if (b.kind != om::BufferKind::arena) continue;
-    out.push_back({b.first, b.last, buffer_bytes[i], b.align, -1});
-    if (!program->reuse) out.back().first = 0, out.back().last = static_cast<int32_t>(program->tasks.size());
-  }
-  for (auto& t : tasks) {
-    if (t.work.shared) out.push_back({t.task, t.task, t.work.shared, 64, -1});
-    if (t.work.scratch) out.push_back({t.task, t.task, t.work.scratch * threads, 64, -1});
-  }
-  return out;
 }
 
 std::unique_ptr<om::PlanT> Binding::plan() const {

@@ -49,6 +49,7 @@ class Binding {
   std::vector<View> views;                  // data null
   std::vector<int64_t> ints;
   std::vector<std::vector<int64_t>> input_dims, output_dims;
+  std::vector<arena::Interval> intervals;   // what is planned: buffers of the arena, then scratch of tasks
   int64_t arena = 0;                        // bytes, scratch for all threads included
   int64_t lower_bound = 0;
   int64_t scratch_peak = 0;                 // the largest task's scratch for all threads
@@ -59,8 +60,6 @@ class Binding {
   // Floating-point operations of a task, and of all: what kernels count (Kernel::operations), else 0.
   double operations(const BoundTask& task) const;
   double operations() const;
-  // What is planned: the buffers of the arena, then each task's shared and own scratch; nothing fixed.
-  std::vector<arena::Interval> problem() const;
   // The offsets of this binding as the file would keep them.
   std::unique_ptr<om::PlanT> plan() const;
 

@@ -319,7 +319,7 @@ TEST(Validate, RejectsBrokenPlans) {
 }
 
 TEST(Validate, FindsEveryDisturbanceBothWays) {
-  for (int n : {300, 3000}) {  // pairwise and swept
+  for (int n : {60, 300, 3000}) {  // pairwise and swept
     Intervals v = random_problem(21, n, 200, 1);
     Plan p = plan(v, options(Strategy::greedy, 0));
     ASSERT_TRUE(validate(v, p.offset, p.arena).holds);
