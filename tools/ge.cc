@@ -1,4 +1,4 @@
-// ge: compile, run, explain, inspect, dump, bench. Argument parsing only.
+// ge: compile, run, explain, inspect, dump, bench, plan. Argument parsing only.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -36,12 +36,14 @@ int main(int argc, char** argv) {
   add_compile_options(e);
   e->add_flag("--json", json, "as JSON");
 
-  std::string om;
-  bool tasks = false, check = false;
+  ge::RunCommand inspected;
+  bool tasks = false, check = false, problem = false;
   auto* i = app.add_subcommand("inspect", "what an .om file holds");
-  i->add_option("om", om, "the .om file")->required();
+  i->add_option("om", inspected.om, "the .om file")->required();
   i->add_flag("--tasks", tasks, "list every task");
   i->add_flag("--check", check, "verify the checksums of the weights too");
+  i->add_flag("--plan-csv", problem, "instead: the buffers of its memory plan, as `ge plan` reads them");
+  i->add_option("--size", inspected.sizes, "value of a named size for --plan-csv: batch=4");
 
   std::string stage = "optimized";
   auto* d = app.add_subcommand("dump", "the graph as text");
@@ -59,6 +61,13 @@ int main(int argc, char** argv) {
   b->add_option("--duration", bench.seconds, "seconds at least");
   b->add_flag("--json", bench.json, "as JSON");
   b->add_flag("--profile", bench.profile, "time of every task");
+
+  ge::PlanCommand plan;
+  auto* p = app.add_subcommand("plan", "offsets for buffers with sizes and lifetimes: the compiler's memory planner on a CSV problem");
+  p->add_option("problem", plan.problem, "CSV with the columns id,lower,upper,size; a buffer lives in [lower, upper)")->required();
+  p->add_option("--capacity", plan.capacity, "stop at the first plan of at most so many bytes (default: the smallest that is found)");
+  p->add_option("--steps", plan.steps, "budget of the search, in steps of about 3 ns")->check(CLI::PositiveNumber);
+  p->add_flag("--json", plan.json, "as JSON, with all offsets");
 
   auto* f = app.add_subcommand("roofline", "what this machine can do at most: f32 arithmetic, reading memory");
   int roofline_threads = 0;
@@ -78,9 +87,15 @@ int main(int argc, char** argv) {
   if (c->parsed()) out = ge::compile_command(compile);
   if (r->parsed()) out = ge::run_command(run);
   if (e->parsed()) out = ge::explain_command(compile, json);
-  if (i->parsed()) out = ge::inspect_command(om, tasks, check);
+  if (i->parsed()) out = problem ? ge::problem_command(inspected) : ge::inspect_command(inspected.om, tasks, check);
   if (d->parsed()) out = ge::dump_command(compile, stage == "imported");
   if (b->parsed()) out = ge::bench_command(bench);
+  std::string missed;
+  if (p->parsed()) {
+    auto done = ge::plan_command(plan);
+    out = done.ok() ? ge::Result<std::string>(done->text) : ge::Result<std::string>(done.error());
+    if (done.ok()) missed = done->missed;
+  }
   if (f->parsed()) out = ge::roofline_command(roofline_threads, roofline_json);
   if (k->parsed()) out = ge::cache_command(action, folder);
   if (o->parsed()) out = ge::ops_command();
@@ -90,5 +105,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::fputs(out->c_str(), stdout);
-  return 0;
+  if (missed.empty()) return 0;
+  std::fprintf(stderr, "[GE] ERROR: %s\n", missed.c_str());
+  return 1;
 }

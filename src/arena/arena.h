@@ -59,8 +59,9 @@ int64_t lower_bound(std::span<const Interval> intervals);
 Verdict validate(std::span<const Interval> intervals, std::span<const int64_t> offset,
                  int64_t arena);
 
-// `id,lower,upper,size[,...]` with half-open lifetimes, as the public planning problems have it.
-// The columns may come in any order; alignment is 1.
+// `id,lower,upper,size[,alignment]` with half-open lifetimes, as the public planning problems have
+// it. The columns may come in any order, more of them are passed over; alignment is 1 where none is
+// given.
 struct Problem {
   std::vector<std::string> ids;
   std::vector<Interval> intervals;

@@ -4,6 +4,9 @@
 #include <array>
 #include <iterator>
 #include <numeric>
+#include <optional>
+#include <random>
+#include <span>
 
 namespace ge::arena {
 namespace {
@@ -25,6 +28,14 @@ constexpr Taste kTastes[] = {{First::widest, false},
                              {First::greatest_area, false},
                              {First::widest, true}};
 
+// Trees start over soon, as one that begins badly may never end: the first ones by the taste alone,
+// those after them with keys that chance raises by up to kNoise thousandths. Each way of time has
+// trees of its own, for the ends of a problem are not alike.
+constexpr int64_t kFirstSlice = 100'000;
+constexpr double kSliceGrowth = 1.02;
+constexpr int kPlainTrees = 2 * static_cast<int>(std::size(kTastes));
+constexpr uint64_t kNoise = 300;
+
 // Looks for a plan within a capacity. If there is a plan, there is one whose offsets have the least
 // sum; in it no buffer can sink, and only such plans are looked for. They are built from below: a
 // free buffer lies at `low` or higher. A step takes a free buffer that no free neighbour can be
@@ -34,12 +45,13 @@ constexpr Taste kTastes[] = {{First::widest, false},
 // capacity ends a branch.
 class Search {
  public:
-  explicit Search(const Part& part);
+  // The items must be sorted by lo and outlive the Search.
+  Search(std::span<const Item> items, int32_t sections);
   // One tree, abandoned after `slice` steps. Sections that ended branches in earlier trees are
   // looked at first, so a restart is not in vain.
-  Answer run(int64_t capacity, Taste taste, int64_t slice);
+  Answer run(int64_t capacity, Taste taste, bool noisy, int64_t slice);
   int64_t steps() const { return steps_; }
-  std::vector<int64_t>& offset() { return low_; }
+  const std::vector<int64_t>& offset() const { return low_; }
   // What one way down the tree costs, about.
   int64_t descent() const {
     return static_cast<int64_t>(2 * near_.size()) + int64_t{n_} * sections_ / 2;
@@ -70,9 +82,9 @@ class Search {
   bool raise(int32_t i);
   int32_t choose_section(bool tightest);
   int32_t choose(bool tightest);
-  void rank(First first);
+  void rank(First first, bool noisy);
 
-  const std::vector<Item>& items_;
+  std::span<const Item> items_;
   int32_t n_, sections_;
   std::vector<int32_t> near_begin_, near_;      // neighbours in time of each item
   std::vector<int32_t> member_begin_, member_;  // items of each section
@@ -91,10 +103,11 @@ class Search {
   std::vector<int32_t> lifted_, touched_;  // queues of items and sections
   std::vector<uint8_t> in_lifted_, in_touched_;
   int64_t capacity_ = 0, steps_ = 0;
+  std::minstd_rand random_;  // the same numbers everywhere
 };
 
-Search::Search(const Part& part)
-    : items_(part.items), n_(static_cast<int32_t>(part.items.size())), sections_(part.sections) {
+Search::Search(std::span<const Item> items, int32_t sections)
+    : items_(items), n_(static_cast<int32_t>(items.size())), sections_(sections) {
   std::vector<std::vector<int32_t>> near(items_.size()), members(sections_);
   for (int32_t i = 0; i < n_; ++i) {
     for (int32_t j = i + 1; j < n_ && items_[j].lo <= items_[i].hi; ++j) {
@@ -292,22 +305,25 @@ int32_t Search::choose(bool tightest) {
   }
 }
 
-void Search::rank(First first) {
-  std::vector<std::array<int64_t, 3>> keys;
+void Search::rank(First first, bool noisy) {
+  std::vector<std::array<double, 3>> keys;
   for (const Item& v : items_) {
-    int64_t total = 0, width = v.hi - v.lo + 1;
-    for (int32_t s = v.lo; s <= v.hi; ++s) total = std::max(total, load_[s]);
+    int64_t most = 0;
+    for (int32_t s = v.lo; s <= v.hi; ++s) most = std::max(most, load_[s]);
+    double total = static_cast<double>(most), width = v.hi - v.lo + 1;
+    double size = static_cast<double>(v.size);
     switch (first) {
       case First::widest:
-        keys.push_back({width, v.size, total});
+        keys.push_back({width, size, total});
         break;
       case First::contested:
-        keys.push_back({total, v.size, width});
+        keys.push_back({total, size, width});
         break;
       case First::greatest_area:
-        keys.push_back({width * v.size, width, total});
+        keys.push_back({width * size, width, total});
         break;
     }
+    if (noisy) keys.back()[0] *= static_cast<double>(1000 + random_() % kNoise);
   }
   std::vector<int32_t> order(items_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -317,11 +333,11 @@ void Search::rank(First first) {
   for (int32_t k = 0; k < n_; ++k) rank_[order[k]] = k;
 }
 
-Answer Search::run(int64_t capacity, Taste taste, int64_t slice) {
+Answer Search::run(int64_t capacity, Taste taste, bool noisy, int64_t slice) {
   capacity_ = capacity;
   int64_t end = steps_ + slice;
   if (!reset()) return Answer::none;
-  rank(taste.first);
+  rank(taste.first, noisy);
   std::vector<Decision> path;
   while (steps_ < end) {
     int32_t i = choose(taste.tightest_section);
@@ -340,23 +356,57 @@ Answer Search::run(int64_t capacity, Taste taste, int64_t slice) {
   return Answer::budget;
 }
 
-// Restarts with growing slices until the answer or the budget.
-Answer decide(Search& search, Part& part, int64_t capacity, int64_t budget) {
-  double slice = static_cast<double>(std::max<int64_t>(300'000, 4 * search.descent()));
-  for (size_t restart = 0; search.steps() < budget; ++restart, slice *= 1.2) {
-    int64_t steps = std::min(static_cast<int64_t>(slice), budget - search.steps());
-    Answer answer = search.run(capacity, kTastes[restart % std::size(kTastes)], steps);
-    if (answer == Answer::budget) continue;
-    if (answer == Answer::found) {
-      int64_t arena = 0;
-      for (size_t i = 0; i < part.items.size(); ++i)
-        arena = std::max(arena, search.offset()[i] + part.items[i].size);
-      part.keep(arena, search.offset());
+// Both ways of time.
+class Forest {
+ public:
+  explicit Forest(Part& part)
+      : part_(part), forward_(part.items, part.sections), from_(part.items.size()) {
+    std::iota(from_.begin(), from_.end(), 0);
+    std::stable_sort(from_.begin(), from_.end(),
+                     [&](int32_t a, int32_t b) { return part.items[a].hi > part.items[b].hi; });
+    for (int32_t i : from_) {
+      Item v = part.items[i];
+      v.lo = part.sections - 1 - part.items[i].hi;
+      v.hi = part.sections - 1 - part.items[i].lo;
+      mirrored_.push_back(v);
     }
-    return answer;
   }
-  return Answer::budget;
-}
+  int64_t steps() const { return forward_.steps() + (backward_ ? backward_->steps() : 0); }
+
+  // Trees with growing slices, until the answer or the budget.
+  Answer decide(int64_t capacity, int64_t budget) {
+    double slice = static_cast<double>(std::max(kFirstSlice, 4 * forward_.descent()));
+    for (int tree = 0; steps() < budget; ++tree, slice *= kSliceGrowth) {
+      bool back = tree % 2 != 0;
+      if (back && !backward_) backward_.emplace(mirrored_, part_.sections);
+      Search& search = back ? *backward_ : forward_;
+      int64_t most = static_cast<int64_t>(std::min(slice, static_cast<double>(budget - steps())));
+      Taste taste = kTastes[static_cast<size_t>(tree / 2) % std::size(kTastes)];
+      Answer answer = search.run(capacity, taste, tree >= kPlainTrees, most);
+      if (answer == Answer::found) keep(search.offset(), back);
+      if (answer != Answer::budget) return answer;
+    }
+    return Answer::budget;
+  }
+
+ private:
+  void keep(const std::vector<int64_t>& found, bool back) {
+    std::vector<int64_t> offset(found.size());
+    int64_t arena = 0;
+    for (size_t k = 0; k < found.size(); ++k) {
+      size_t i = back ? static_cast<size_t>(from_[k]) : k;
+      offset[i] = found[k];
+      arena = std::max(arena, found[k] + part_.items[i].size);
+    }
+    part_.keep(arena, offset);
+  }
+
+  Part& part_;
+  Search forward_;
+  std::vector<int32_t> from_;  // which item of the part each mirrored one is
+  std::vector<Item> mirrored_;
+  std::optional<Search> backward_;
+};
 
 bool searchable(const Part& part) {
   int64_t pairs = 0;
@@ -373,21 +423,23 @@ bool searchable(const Part& part) {
 Outcome search_part(Part& part, int64_t target, int64_t budget, int64_t& steps) {
   if (part.arena <= target) return Outcome::reached;
   if (!searchable(part)) return Outcome::gave_up;
-  Search search(part);
+  Forest forest(part);
   budget -= steps;
   // No plan has an arena of `impossible` or less; none was found up to `failed`.
   int64_t impossible = part.bound - 1, failed = impossible;
   int64_t capacity = std::max(target, part.bound);
-  while (part.arena > target && failed < part.arena - 1 && search.steps() < budget) {
+  bool wanted = target > part.bound;  // anything above it is of little use
+  while (part.arena > target && failed < part.arena - 1 && forest.steps() < budget) {
     // The first try gets half of what is left, for it is the one that matters; so do those after
     // it.
-    int64_t share = search.steps() + (budget - search.steps() + 1) / 2;
-    Answer answer = decide(search, part, capacity, share);
+    int64_t left = budget - forest.steps(), spare = wanted ? left / 8 : left / 2;
+    Answer answer = forest.decide(capacity, budget - spare);
     if (answer == Answer::none) impossible = std::max(impossible, capacity);
     if (answer != Answer::found) failed = std::max(failed, capacity);
     capacity = failed + (part.arena - failed) / 2;
+    wanted = false;
   }
-  steps += search.steps();
+  steps += forest.steps();
   if (part.arena <= target) return Outcome::reached;
   return impossible == part.arena - 1 ? Outcome::optimal : Outcome::gave_up;
 }

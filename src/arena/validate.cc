@@ -10,7 +10,7 @@
 namespace ge::arena {
 namespace {
 
-constexpr size_t kPairwise = 2000;
+constexpr size_t kPairwise = 64;
 
 std::string describe(std::span<const Interval> intervals, std::span<const int64_t> offset,
                      size_t i) {

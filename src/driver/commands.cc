@@ -142,6 +142,18 @@ Result<std::string> inspect_command(const std::string& om, bool tasks, bool chec
   return inspect_text(m->package(), tasks) + (check_weights ? "checksums of the weights: right\n" : "");
 }
 
+Result<std::string> problem_command(const RunCommand& c) {
+  GE_TRY(auto m, runtime::Model::open(c.om, {1, false, false}));
+  GE_TRY(auto inputs, inputs_of(*m, c));
+  std::vector<std::vector<int64_t>> dims;
+  for (auto& t : inputs) dims.push_back(t.dims());
+  GE_TRY(auto b, m->bind(dims));
+  std::string out = "id,lower,upper,size,alignment\n";
+  int id = 0;
+  for (auto& x : b->intervals) out += format("{},{},{},{},{}\n", id++, x.first, x.last + 1, x.size, x.align);
+  return out;
+}
+
 Result<std::string> dump_command(const CompileCommand& c, bool imported) {
   GE_TRY(auto g, read_graph(c.model));
   GE_TRY(Options o, options_of(c));

@@ -1,6 +1,8 @@
 // The commands of `ge`: each takes parsed arguments and returns what is to be printed.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,13 +28,27 @@ struct BenchCommand {
   double seconds = 1;
   bool json = false, profile = false;
 };
+struct PlanCommand {
+  std::string problem;              // a CSV file
+  std::optional<int64_t> capacity;  // the first plan that fits ends the search
+  int64_t steps = 0;                // the budget; 0: the default
+  bool json = false;
+};
+struct PlanOutput {
+  std::string text;
+  std::string missed;  // why the capacity was not reached, or empty
+};
 
 Result<std::string> compile_command(const CompileCommand& c);
 Result<std::string> run_command(const RunCommand& c);
 Result<std::string> explain_command(const CompileCommand& c, bool json);
 Result<std::string> inspect_command(const std::string& om, bool tasks, bool check_weights);
+// What its memory plan has to place, as `ge plan` reads it, for one thread.
+Result<std::string> problem_command(const RunCommand& c);
 Result<std::string> dump_command(const CompileCommand& c, bool imported);
 Result<std::string> bench_command(const BenchCommand& c);
+// Offsets for the buffers of a CSV problem, by the compiler's planner.
+Result<PlanOutput> plan_command(const PlanCommand& c);
 // What the machine can do at most, for so many threads (0: one, and all).
 std::string roofline_command(int threads, bool json);
 // action: list, prune or clear.

@@ -297,7 +297,6 @@ Status Binding::place(const BindOptions& options) {
   const om::PlanT* stored = nullptr;
   for (auto& p : program->plans)
     if (p->symbols == symbols && p->offsets.size() == program->buffers.size()) stored = p.get();
-  std::vector<arena::Interval> intervals;
   std::vector<int64_t*> targets;
   buffer_offset.assign(program->buffers.size(), -1);
   for (size_t i = 0; i < program->buffers.size(); ++i) {
@@ -329,6 +328,7 @@ Status Binding::place(const BindOptions& options) {
   arena::Options plan_options = options.plan;
   if (!program->reuse) plan_options.strategy = arena::Strategy::none;
   arena::Plan plan = arena::plan(intervals, plan_options);
+  if (Verdict sound = arena::validate(intervals, plan.offset, plan.arena); !sound) return damaged("The memory plan is wrong: " + sound.why + ".");
   for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = plan.offset[i];
   arena = plan.arena;
   lower_bound = plan.lower_bound;

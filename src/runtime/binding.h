@@ -49,6 +49,7 @@ class Binding {
   std::vector<View> views;                  // data null
   std::vector<int64_t> ints;
   std::vector<std::vector<int64_t>> input_dims, output_dims;
+  std::vector<arena::Interval> intervals;   // what is planned: buffers of the arena, then scratch of tasks
   int64_t arena = 0;                        // bytes, scratch for all threads included
   int64_t lower_bound = 0;
   int64_t scratch_peak = 0;                 // the largest task's scratch for all threads
