@@ -36,11 +36,15 @@ bool unpacks(const ir::Graph& g, const ir::Node& n) {
   return is_integer(from) && bits(from) <= 8 && (is_float(to) || (bits(from) == 8 && bits(to) < 8));
 }
 
+constexpr size_t kNextToNothing = 4096;
 constexpr int64_t kMostWeights = int64_t{1} << 30;  // bytes of such weights
 
-// Its result is nothing but the right side of products and convolutions.
+// Its result is nothing but the right side of products and convolutions, and comes from next to nothing: other weights
+// that are turned are read as they lie.
 bool makes_weights(const ir::Graph& g, const ir::Node& n) {
   if (n.outputs.size() != 1 || !n.outputs[0] || g.is_output(n.outputs[0])) return false;
+  for (auto v : n.inputs)
+    if (v && g.value(v).constant->bytes() > kNextToNothing) return false;
   auto& uses = g.value(n.outputs[0]).uses;
   return !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](auto& u) {
     auto* def = ops::find(g.node(u.node).op);
