@@ -22,10 +22,11 @@ __version__ = _ge.__version__
 class Port:
     """One input or output: name, dtype (NumPy's), shape (numbers, and symbols for what may change)."""
 
-    __slots__ = ("name", "dtype", "shape")
+    __slots__ = ("name", "dtype", "shape", "plain")
 
     def __init__(self, name, dtype, shape):
         self.name, self.dtype, self.shape = name, _arrays.numpy_type(dtype), tuple(shape)
+        self.plain = self.dtype if self.dtype.isbuiltin == 1 and self.dtype != object else None  # NumPy's own, that memory holds
 
     def __repr__(self):
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"

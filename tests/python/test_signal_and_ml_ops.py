@@ -300,3 +300,35 @@ def test_tree_that_names_no_node():
     lists["nodes_truenodeids"][0] = 77
     with pytest.raises(ge.Error, match="names a node that is not there"):
         ge.compile(model_of("TreeEnsembleRegressor", {"x": (F32, ["n", 4])}, domain=ML, **lists))
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("lengths,skips", [((1, 1), 0), ((1, 1), 5), ((1, 3), 0), ((1, 3), 2), ((2, 3), 0), ((2, 2), 4), ((3, 3), 9)], ids=str)
+@pytest.mark.parametrize("weights", [None, [2.0, 0.5, -1.0, 3.0, 1.5, 0.25, 7.0]], ids=["plain", "weighted"])
+def test_tfidf(mode, lengths, skips, weights):
+    pool = [2, 3, 0] + [1, 2] + [2, 2] + [3, 0, 2] + [2, 2, 2]
+    attrs = {"ngram_counts": [0, 3, 7], "ngram_indexes": [3, 0, 7, 1, 2, 5, 4], "pool_int64s": pool}
+    if weights:
+        attrs["weights"] = weights
+    for dtype, type_ in ((np.int32, TensorProto.INT32), (np.int64, I64)):
+        for shape in ((9,), (4, 7), (3, 1), (2, 0), (0, 3), (30, 50)):
+            m = model_of("TfIdfVectorizer", {"x": (type_, ["n", "c"][:len(shape)])}, mode=mode, min_gram_length=lengths[0],
+                         max_gram_length=lengths[1], max_skip_count=skips, **attrs)
+            x = RNG.integers(0, 4, shape).astype(dtype)
+            if x.size:
+                same(m, [x])
+            else:
+                got = ge.compile(m).run([x])[0]
+                assert got.shape == (*shape[:-1], 8) and not got.any()
+
+
+def test_tfidf_that_is_wrong():
+    good = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0, "ngram_counts": [0, 2],
+            "ngram_indexes": [0, 1, 2], "pool_int64s": [5, 6, 5, 6]}
+    x = np.array([5, 6, 5, 6], np.int64)
+    same(model_of("TfIdfVectorizer", {"x": (I64, ["n"])}, **good), [x])
+    for change in ({"mode": "X"}, {"min_gram_length": 0}, {"min_gram_length": 3}, {"max_skip_count": -1}, {"ngram_counts": [0, 1]}, {"ngram_counts": [0, 9]},
+                   {"ngram_counts": [-1, 2]}, {"ngram_indexes": [0, 1]}, {"ngram_indexes": [0, 1, -2]}, {"pool_int64s": [5, 5, 5, 6]}, {"weights": [1.0]}):
+        with pytest.raises(ge.Error) as e:
+            ge.compile(model_of("TfIdfVectorizer", {"x": (I64, ["n"])}, **{**good, **change})).run([x])
+        assert e.value.code == "E14001", (change, str(e.value))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._errors import Fail, InvalidArgument, failure
 from ._options import RunOptions, wrong_type
-from ._types import name_of
+from ._types import PLAIN, name_of
 from ._values import NativeValue, OrtValue
 
 
@@ -29,13 +29,14 @@ def check_arguments(function, output_names, feed, run_options):
 def in_order(feed, args):
     """The feed's values as arrays, in the order of `args`."""
     names = [a.name for a in args]
-    for name in feed:
-        if name not in names:
-            raise failure(InvalidArgument, f"Invalid input name: {name}")
+    if len(feed) > len(names) or any(name not in names for name in feed):
+        raise failure(InvalidArgument, f"Invalid input name: {next(name for name in feed if name not in names)}")
     return [_array(a, feed.get(a.name)) for a in args]
 
 
 def _array(arg, value):
+    if value.__class__ is np.ndarray and value.dtype is arg._plain:
+        return value  # the rule, and the fast way
     if isinstance(value, (OrtValue, NativeValue)):
         value = value._get_c_value() if isinstance(value, OrtValue) else value
         value = value._data
@@ -65,24 +66,21 @@ def _from_list(arg, value):
         raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}': {e}") from None
     if array.dtype.kind not in "biuf" and not arg.type.startswith("tensor(string"):
         raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}'")
-    wanted = DTYPES.get(arg.type)
+    wanted = PLAIN.get(arg.type)
     return array.astype(wanted) if wanted and array.dtype.kind in "biuf" and array.dtype != wanted else array
-
-
-DTYPES = {name_of(np.dtype(t)): np.dtype(t) for t in (
-    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")}
 
 
 def check_shapes(args, arrays):
     """Ranks, and the sizes that the model fixes."""
     for arg, array in zip(args, arrays):
-        if not arg.shape or isinstance(array, list):
+        if not arg._shape or isinstance(array, list):
             continue  # the rank is open, or it is a scalar, where one element of any rank will do
+        shape = array.shape
+        if len(shape) == len(arg._shape) and all(shape[i] == size for i, size in arg._fixed):
+            continue
         if array.ndim != len(arg.shape):
             raise failure(InvalidArgument, f"Invalid rank for input: {arg.name} Got: {array.ndim} Expected: {len(arg.shape)} "
                                            "Please fix either the inputs/outputs or the model.")
-        wrong = "".join(f" index: {i} Got: {got} Expected: {want}\n" for i, (got, want) in enumerate(zip(array.shape, arg.shape))
-                        if isinstance(want, int) and got != want)
-        if wrong:
-            raise failure(InvalidArgument, f"Got invalid dimensions for input: {arg.name} for the following indices\n{wrong}"
-                                           " Please fix either the inputs/outputs or the model.")
+        wrong = "".join(f" index: {i} Got: {shape[i]} Expected: {size}\n" for i, size in arg._fixed if shape[i] != size)
+        raise failure(InvalidArgument, f"Got invalid dimensions for input: {arg.name} for the following indices\n{wrong}"
+                                       " Please fix either the inputs/outputs or the model.")

@@ -57,6 +57,7 @@ class InferenceSession(Bound):
             self.outputs_meta = _types.ports(model.outputs, declared, names)
         else:
             self.inputs_meta, self.outputs_meta = ([_node_arg(p) for p in about[key]] for key in ("inputs", "outputs"))
+        self._output_names = [a.name for a in self.outputs_meta]
         self.overridable_initializers = [_node_arg(p) for p in about.get("overridable", [])]
         self.model_meta = _types.ModelMetadata(about)
         self.session_options = self._options
@@ -75,14 +76,15 @@ class InferenceSession(Bound):
 
     def _outputs(self, output_names, feed):
         """The arrays of these outputs, for a feed by name."""
-        fed = [a for a in self.overridable_initializers if a.name in feed]
-        args = self.inputs_meta + fed
+        fed = [a for a in self.overridable_initializers if a.name in feed] if self.overridable_initializers else []
+        args = self.inputs_meta + fed if fed else self.inputs_meta
         arrays = _feeds.in_order(feed, args)
         _feeds.check_shapes(args, arrays)
-        known = [a.name for a in self.outputs_meta]
-        for name in output_names:
-            if name not in known:
-                raise failure(InvalidArgument, f"Invalid output name:{name}")
+        known = self._output_names
+        if output_names != known:
+            for name in output_names:
+                if name not in known:
+                    raise failure(InvalidArgument, f"Invalid output name:{name}")
         start = self._profile.now() if self._profile else 0
         try:
             outputs, entries = self._models.run(profiled_run if self._profile else plain_run, arrays, [a.name for a in fed])
@@ -91,7 +93,7 @@ class InferenceSession(Bound):
         if self._profile:
             self._profile.tasks(entries, start, arrays, outputs)
             self._profile.session("model_run", start)
-        return [outputs[known.index(name)] for name in output_names]
+        return outputs if output_names == known else [outputs[known.index(name)] for name in output_names]
 
     def run(self, output_names, input_feed, run_options=None):
         return self._outputs(_feeds.check_arguments("run", output_names, input_feed, run_options), input_feed)

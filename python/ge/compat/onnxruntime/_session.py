@@ -62,10 +62,10 @@ class Session:
 
     def _prepared(self, output_names, feed):
         """The names that are meant, once all inputs are there."""
-        given = list(feed.keys())
-        missing = [a.name for a in self._inputs_meta if a.name not in feed and not a.type.startswith("optional")]
+        given = feed.keys()
+        missing = [a.name for a in self._inputs_meta if a.name not in given and not a.type.startswith("optional")]
         if missing:
-            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({given}).")
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(given)}).")
         return output_names or [a.name for a in self._outputs_meta]
 
     def run(self, output_names, input_feed, run_options=None):

@@ -45,16 +45,23 @@ def element_type(given):
         raise RuntimeError("Not a valid numpy type") from None
 
 
+# NumPy's own types, but for strings.
+PLAIN = {name_of(np.dtype(t)): np.dtype(t) for t in (
+    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")}
+
+
 class NodeArg(Bound):
     """One input or output: name, type ("tensor(float)"), shape (numbers, names, None)."""
 
-    __slots__ = ("_name", "_type", "_shape")
+    __slots__ = ("_name", "_type", "_shape", "_plain", "_fixed")
     name = property(lambda self: self._name)
     type = property(lambda self: self._type)
     shape = property(lambda self: list(self._shape))
 
     def __init__(self, name, type, shape):  # the field's own word
         self._name, self._type, self._shape = name, type, tuple(shape)
+        self._plain = PLAIN.get(type)  # NumPy's type, if that is enough to know a feed by
+        self._fixed = [(i, size) for i, size in enumerate(self._shape) if isinstance(size, int)]
 
     def __str__(self):
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
