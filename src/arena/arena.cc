@@ -118,8 +118,8 @@ class Planner {
                             [](const Part& a, const Part& b) { return a.top() < b.top(); });
       int64_t top = part.top();
       if (top <= target_ || steps_ >= budget) return;
-      Outcome outcome =
-          search_part(part, target_ - part.base, budget - (budget - steps_) / 4, steps_);
+      Outcome outcome = search_part(part, target_ - part.base, options_.capacity.has_value(),
+                                    budget - (budget - steps_) / 4, steps_);
       if (outcome == Outcome::optimal) exact_ = std::max(exact_, part.top());
       if (outcome == Outcome::gave_up) reorder(part, target_ - part.base, budget, steps_);
       if (part.top() >= top) return;

@@ -420,7 +420,7 @@ bool searchable(const Part& part) {
 
 }  // namespace
 
-Outcome search_part(Part& part, int64_t target, int64_t budget, int64_t& steps) {
+Outcome search_part(Part& part, int64_t target, bool wanted, int64_t budget, int64_t& steps) {
   if (part.arena <= target) return Outcome::reached;
   if (!searchable(part)) return Outcome::gave_up;
   Forest forest(part);
@@ -428,7 +428,6 @@ Outcome search_part(Part& part, int64_t target, int64_t budget, int64_t& steps) 
   // No plan has an arena of `impossible` or less; none was found up to `failed`.
   int64_t impossible = part.bound - 1, failed = impossible;
   int64_t capacity = std::max(target, part.bound);
-  bool wanted = target > part.bound;  // anything above it is of little use
   while (part.arena > target && failed < part.arena - 1 && forest.steps() < budget) {
     // The first try gets half of what is left, for it is the one that matters; so do those after
     // it.
