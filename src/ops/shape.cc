@@ -209,6 +209,12 @@ Status infer_range(InferContext& c) {
 }
 
 Status emit_range(LowerContext& c) {
+  const Dim& count = c.out_type().dims[0];
+  if (count == c.own("count")) {
+    Arg counted = c.temp(DType::i64, {1});
+    c.call("host.range_count", {c.in(0), c.in(1), c.in(2)}, {counted});
+    c.size(count, counted, 0);
+  }
   auto e = range_elements(c.graph, c.node);
   if (e && is_integer(c.type(0).dtype)) c.call("move.range", {}, {c.out()}, {(*e)[0], (*e)[2]});
   else c.call("move.range", {c.in(0), c.in(2)}, {c.out()});

@@ -61,6 +61,8 @@ bool merge_reshapes(ir::Graph& g, NodeId id) {
   auto target = g.elements(n.inputs[1]);
   auto& out = g.value(n.outputs[0]).type;
   if (!target || !out.ranked) return false;
+  // A number from data may turn out to be 0 or -1.
+  if (std::any_of(target->begin(), target->end(), [](auto& d) { return !d.known() && d.lower_bound() < 0; })) return false;
   bool zeros = std::any_of(target->begin(), target->end(), [](auto& d) { return d.is(0); });
   if (zeros) {
     int unknown = static_cast<int>(std::count_if(out.dims.begin(), out.dims.end(), [](auto& d) { return !d.known(); }));
@@ -135,10 +137,21 @@ bool sum_of_two(ir::Graph& g, NodeId id) {
   return true;
 }
 
+// Names a symbol that data decide: the node that decides it may yet be merged with another.
+bool from_data(const ir::Graph& g, const std::vector<Dim>& dims) {
+  std::vector<std::string> names;
+  for (auto& d : dims) d.symbols(names);
+  return std::any_of(names.begin(), names.end(), [&](auto& s) {
+    auto it = g.symbols.find(s);
+    return it != g.symbols.end() && it->second.data;
+  });
+}
+
 //   Shape(x)   becomes   ge.Sizes     x a computed value whose sizes are known expressions
 bool shape_reads_nothing(ir::Graph& g, NodeId id) {
   auto& n = g.node(id);
   if (n.op != "Shape" || !g.value(n.inputs[0]).producer || !g.value(n.outputs[0]).content) return false;
+  if (from_data(g, *g.value(n.outputs[0]).content)) return false;
   std::vector<std::string> sizes;
   for (auto& d : *g.value(n.outputs[0]).content) sizes.push_back(d.text());
   NodeId made = g.insert("ge.Sizes", {}, {g.value(n.outputs[0]).type}, {{"sizes", sizes}}, id);
