@@ -118,6 +118,16 @@ NodeId Graph::only_reader(ValueId v) const {
   return u.size() == 1 && !is_output(v) ? u[0].node : NodeId{};
 }
 
+bool Graph::decided_by_data(const Dim& d) const {
+  if (d.known()) return false;
+  std::vector<std::string> names;
+  d.symbols(names);
+  return std::any_of(names.begin(), names.end(), [&](auto& s) {
+    auto it = symbols.find(s);
+    return it != symbols.end() && it->second.data;
+  });
+}
+
 std::optional<std::vector<Dim>> Graph::elements(ValueId v) const {
   if (!v) return std::nullopt;
   auto& x = value(v);

@@ -122,6 +122,8 @@ class Graph {
   NodeId only_reader(ValueId v) const;
   // Known elements of an integer value: its constant or its content.
   std::optional<std::vector<Dim>> elements(ValueId v) const;
+  // Whether a symbol in it is one that data decide.
+  bool decided_by_data(const Dim& d) const;
 
   // --- edits ---
   ValueId add_input(std::string name, Type type);

@@ -193,7 +193,7 @@ Status Lowering::sources(ops::LowerContext& c, const std::vector<int>& temps) {
     for (size_t k = 0; k < type.dims.size(); ++k) {
       auto it = g_.symbols.find(type.dims[k].symbol_name());
       if (it != g_.symbols.end() && it->second.data)
-        lowered_.sources.emplace(it->first, Source{placement_.at(v).storage, -1, static_cast<int>(k)});
+        lowered_.sources.emplace(it->first, Source{placement_.at(v).storage, 0, static_cast<int>(k)});
     }
   }
   return ok();

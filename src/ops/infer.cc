@@ -53,7 +53,7 @@ bool fold_behind(Graph& g, ValueId v, int depth) {
 }
 
 bool readable(const Type& t) {
-  if (t.kind != ir::TypeKind::tensor || !t.is_static() || !(is_integer(t.dtype) || t.dtype == DType::boolean) || bits(t.dtype) < 8) return false;
+  if (t.kind != ir::TypeKind::tensor || !t.is_static() || !(is_integer(t.dtype) || is_float(t.dtype) || t.dtype == DType::boolean) || bits(t.dtype) < 8) return false;
   Dim n = product(t.dims);
   return n.known() && n.value() <= 64;
 }

@@ -137,21 +137,13 @@ bool sum_of_two(ir::Graph& g, NodeId id) {
   return true;
 }
 
-// Names a symbol that data decide: the node that decides it may yet be merged with another.
-bool from_data(const ir::Graph& g, const std::vector<Dim>& dims) {
-  std::vector<std::string> names;
-  for (auto& d : dims) d.symbols(names);
-  return std::any_of(names.begin(), names.end(), [&](auto& s) {
-    auto it = g.symbols.find(s);
-    return it != g.symbols.end() && it->second.data;
-  });
-}
-
 //   Shape(x)   becomes   ge.Sizes     x a computed value whose sizes are known expressions
 bool shape_reads_nothing(ir::Graph& g, NodeId id) {
   auto& n = g.node(id);
   if (n.op != "Shape" || !g.value(n.inputs[0]).producer || !g.value(n.outputs[0]).content) return false;
-  if (from_data(g, *g.value(n.outputs[0]).content)) return false;
+  // The node that decides a size may yet be merged with another.
+  auto& elements = *g.value(n.outputs[0]).content;
+  if (std::any_of(elements.begin(), elements.end(), [&](auto& d) { return g.decided_by_data(d); })) return false;
   std::vector<std::string> sizes;
   for (auto& d : *g.value(n.outputs[0]).content) sizes.push_back(d.text());
   NodeId made = g.insert("ge.Sizes", {}, {g.value(n.outputs[0]).type}, {{"sizes", sizes}}, id);

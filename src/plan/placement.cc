@@ -13,17 +13,8 @@ using ops::storage_view;
 
 namespace {
 
-bool decided_by_data(const ir::Graph& g, const Dim& d) {
-  if (d.known()) return false;
-  std::vector<std::string> names;
-  d.symbols(names);
-  return std::any_of(names.begin(), names.end(), [&](auto& s) {
-    auto it = g.symbols.find(s);
-    return it != g.symbols.end() && it->second.data;
-  });
-}
 bool decided_by_data(const ir::Graph& g, const ir::Type& t) {
-  return std::any_of(t.dims.begin(), t.dims.end(), [&](auto& d) { return decided_by_data(g, d); });
+  return std::any_of(t.dims.begin(), t.dims.end(), [&](auto& d) { return g.decided_by_data(d); });
 }
 
 // The executor task that makes it tells its size.

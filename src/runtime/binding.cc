@@ -386,7 +386,7 @@ std::unique_ptr<om::PlanT> Binding::plan() const {
   return p;
 }
 
-bool is_plain(const om::ProgramT& program) {
+bool is_plain(const om::Package& package, const om::ProgramT& program) {
   if (program.segments.size() > 1) return false;
   auto tensor = [](auto& port) { return port->kind == om::ValueKind::tensor && !port->unranked; };
   if (!std::all_of(program.inputs.begin(), program.inputs.end(), tensor) || !std::all_of(program.outputs.begin(), program.outputs.end(), tensor)) return false;
@@ -394,7 +394,10 @@ bool is_plain(const om::ProgramT& program) {
   for (auto& b : program.buffers)
     if (b->kind == om::BufferKind::pool) return false;
   for (auto& t : program.tasks)
-    if (!t->programs.empty()) return false;
+    for (auto& a : t->alternatives) {
+      auto* kernel = kernels::find(package.model.kernels[static_cast<size_t>(a->kernel)]);
+      if (!t->programs.empty() || (kernel && kernel->executor)) return false;
+    }
   return true;
 }
 

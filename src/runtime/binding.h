@@ -85,6 +85,6 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
                                           std::span<const std::vector<int64_t>> input_dims);
 
 // Runs by the task list alone: one segment, plain kernels, tensors of known rank. Others need a Frame.
-bool is_plain(const om::ProgramT& program);
+bool is_plain(const om::Package& package, const om::ProgramT& program);
 
 }  // namespace ge::runtime

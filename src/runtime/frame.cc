@@ -40,7 +40,7 @@ Status Frame::run(Execution& x, std::span<const Value> inputs, Sink& sink) {
   address_.assign(buffers, nullptr);
   address_bytes_.assign(buffers, -1);
   slots_.assign(buffers, {});
-  filled_.assign(buffers, false);
+  filled_.assign(buffers, Slot::empty);
   Status s = ok();
   for (int i = 0; i < static_cast<int>(segments_.size()) && s.ok(); ++i) s = run_segment(i);
   // Nothing outlives the activation but what was given to the sink.
@@ -79,7 +79,8 @@ Status Frame::attach(Segment& s) {
   const Binding& b = *s.binding;
   auto& p = program();
   s.block.reset();
-  if (b.arena > 0) {
+  // Memory of no bytes has an address too.
+  if (std::any_of(b.buffer_offset.begin(), b.buffer_offset.end(), [](int64_t at) { return at >= 0; }) || b.arena > 0) {
     GE_TRY(s.block, x_->blocks.take(b.arena));
   }
   s.keep = b.segment;
@@ -129,7 +130,7 @@ Status Frame::address(Segment& s, size_t i) {
         break;
       }
       default:
-        if (filled_[at] && slots_[at].is_tensor()) {
+        if (filled_[at] == Slot::held && slots_[at].is_tensor()) {
           address_[at] = const_cast<std::byte*>(slots_[at].data);
           address_bytes_[at] = slots_[at].bytes();
           break;
@@ -157,7 +158,7 @@ Status Frame::run_task(Segment& s, size_t t) {
 Status Frame::read_symbol(const om::SymbolT& symbol, int64_t& value) {
   auto at = static_cast<size_t>(symbol.buffer);
   if (symbol.axis >= 0) {
-    if (!filled_[at] || static_cast<size_t>(symbol.axis) >= slots_[at].dims.size()) return damaged(format("Size '{}' has no value.", symbol.name));
+    if (filled_[at] != Slot::held || static_cast<size_t>(symbol.axis) >= slots_[at].dims.size()) return damaged(format("Size '{}' has no value.", symbol.name));
     value = slots_[at].dims[static_cast<size_t>(symbol.axis)];
   } else {
     int64_t end = (int64_t{symbol.element} + 1) * static_cast<int64_t>(sizeof(int64_t));
@@ -186,15 +187,23 @@ Status Frame::read_symbols(int index) {
   return ok();
 }
 
-// Gives back what no later segment reads.
+// Gives back what no later segment reads; its addresses go too, so that nothing can read it.
 void Frame::release(int after) {
   auto& p = program();
   if (static_cast<size_t>(after) + 1 >= p.segments.size()) return;
-  for (auto& s : segments_)
-    if (s.block && s.keep <= after) s.block.reset();
+  for (auto& s : segments_) {
+    if (!s.block || s.keep > after) continue;
+    s.block.reset();
+    for (size_t i = 0; i < address_.size(); ++i)
+      if (s.binding->buffer_offset[i] >= 0) address_[i] = nullptr;
+  }
   int32_t end = p.segments[static_cast<size_t>(after)]->end;
   for (size_t i = 0; i < slots_.size(); ++i)
-    if (filled_[i] && p.buffers[i]->kind == om::BufferKind::pool && p.buffers[i]->last < end) slots_[i] = {}, filled_[i] = false;
+    if (filled_[i] == Slot::held && p.buffers[i]->kind == om::BufferKind::pool && p.buffers[i]->last < end) {
+      slots_[i] = {};
+      filled_[i] = Slot::gone;
+      address_[i] = nullptr;
+    }
 }
 
 }  // namespace ge::runtime

@@ -69,7 +69,8 @@ class Frame {
   std::vector<std::byte*> address_;        // of each buffer, once it is known
   std::vector<int64_t> address_bytes_;
   std::vector<Value> slots_;               // of each buffer whose value came whole
-  std::vector<bool> filled_;               // slots_ that hold one
+  enum class Slot : uint8_t { empty, held, gone };
+  std::vector<Slot> filled_;               // whether slots_ hold one, or held it; none is made twice
   std::map<std::pair<int32_t, int>, std::unique_ptr<Frame>> children_;   // by task and sub-program
 };
 

@@ -68,6 +68,24 @@ class Fresh : public Sink {
   std::vector<Value>& outputs_;
 };
 
+// Of the port's kind and type. Sizes are checked when they are bound.
+Status check_input(const om::PortT& port, const Value& v) {
+  auto kind = static_cast<Value::Kind>(port.kind);
+  auto refuse = [&](std::string what) { return error(code::kInputMismatch, format("Input '{}' {}.", port.name, what)); };
+  if (v.kind != kind) return refuse("is of another kind than the model takes");
+  if (v.dtype != static_cast<DType>(port.dtype)) return refuse(format("is {}, the model takes {}", name(v.dtype), name(static_cast<DType>(port.dtype))));
+  if (kind == Value::Kind::tensor) return ok();
+  bool optional = kind != Value::Kind::sequence;
+  if (optional && v.items.size() > 1) return refuse("holds more than one value");
+  auto inner = kind == Value::Kind::optional_sequence ? Value::Kind::sequence : Value::Kind::tensor;
+  for (auto& item : v.items) {
+    if (item.kind != inner || item.dtype != v.dtype) return refuse("holds a value of another type");
+    for (auto& x : item.items)
+      if (!x.is_tensor() || x.dtype != v.dtype) return refuse("holds a value of another type");
+  }
+  return ok();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const LoadOptions& options) {
@@ -100,7 +118,7 @@ Result<std::shared_ptr<Model>> Model::from(om::Package package, const LoadOption
   auto m = std::shared_ptr<Model>(new Model(std::move(package)));
   m->entry_ = entry;
   m->threads_ = options.threads > 0 ? options.threads : default_threads();
-  m->plain_ = is_plain(m->program());
+  m->plain_ = is_plain(m->package_, m->program());
   m->segments_ = std::make_unique<BindingCache>(m->package_, m->threads_);
   return m;
 }
@@ -190,10 +208,13 @@ Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* pr
   auto& p = program();
   if (inputs.size() != p.inputs.size())
     return error(code::kInputMismatch, format("The model takes {} inputs, got {}.", p.inputs.size(), inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) GE_RETURN_IF_ERROR(check_input(*p.inputs[i], inputs[i]));
   std::vector<Value> outputs(p.outputs.size());
   Fresh sink(outputs);
   if (!plain_) {
     GE_RETURN_IF_ERROR(run_values(inputs, sink, profile));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].is_tensor() && !outputs[i].data) return error(code::kParse, format("Output '{}' was not made.", p.outputs[i]->name), "the .om file is damaged", "compile the model again");
     return outputs;
   }
   std::vector<std::vector<int64_t>> dims;

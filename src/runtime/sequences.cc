@@ -135,6 +135,7 @@ Status piece_sizes(TaskRun& t, int64_t size, std::vector<int64_t>& out) {
   for (int64_t i = 0; i < v.dims[0]; ++i) {
     out.push_back(number(i));
     if (out.back() < 0 || out.back() > size) return t.fail(format("a piece of {} of {}", out.back(), size));
+    if (sum > size - out.back()) return t.fail(format("the pieces add up to more than {}", size));
     sum += out.back();
   }
   return sum == size ? ok() : Status(t.fail(format("the pieces add up to {} instead of {}", sum, size)));

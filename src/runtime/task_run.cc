@@ -46,7 +46,7 @@ Result<Value> TaskRun::in(size_t i) const {
   const BoundView& place = at(i);
   auto buffer = static_cast<size_t>(place.buffer);
   auto& b = *frame_.program().buffers[buffer];
-  if (frame_.filled_[buffer]) return frame_.slots_[buffer];
+  if (frame_.filled_[buffer] == Frame::Slot::held) return frame_.slots_[buffer];
   if (place.open) {
     if (b.kind == om::BufferKind::input) return frame_.inputs_[static_cast<size_t>(b.index)];
     return fail(format("input {} has not been made", i));
@@ -79,6 +79,7 @@ Result<std::byte*> TaskRun::out(size_t i, DType t, std::span<const int64_t> dims
     if (!v.dense()) return fail(format("output {} is not dense", i));
     return v.data;
   }
+  if (frame_.filled_[buffer] != Frame::Slot::empty) return fail(format("output {} is made twice", i));
   GE_TRY(int64_t bytes, checked_bytes(t, dims, frame_.program().tasks[static_cast<size_t>(task_.task)]->name));
   auto& b = *frame_.program().buffers[buffer];
   Value made = Value::tensor(t, dims, nullptr);
@@ -94,7 +95,7 @@ Result<std::byte*> TaskRun::out(size_t i, DType t, std::span<const int64_t> dims
   frame_.address_[buffer] = memory;
   frame_.address_bytes_[buffer] = bytes;
   frame_.slots_[buffer] = std::move(made);
-  frame_.filled_[buffer] = true;
+  frame_.filled_[buffer] = Frame::Slot::held;
   return memory;
 }
 
@@ -109,12 +110,13 @@ Status TaskRun::give(size_t i, Value v) {
     return ok();
   }
   if (!place.open) return fail(format("output {} is no tensor", i));
+  if (frame_.filled_[buffer] != Frame::Slot::empty) return fail(format("output {} is made twice", i));
   GE_TRY(v, blocks().own(v));
   if (b.kind == om::BufferKind::output) GE_RETURN_IF_ERROR(frame_.sink_->value(static_cast<size_t>(b.index), v));
   frame_.address_[buffer] = const_cast<std::byte*>(v.data);
   frame_.address_bytes_[buffer] = v.is_tensor() ? v.bytes() : -1;
   frame_.slots_[buffer] = std::move(v);
-  frame_.filled_[buffer] = true;
+  frame_.filled_[buffer] = Frame::Slot::held;
   return ok();
 }
 

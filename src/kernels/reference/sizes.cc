@@ -1,5 +1,5 @@
 // Sizes that data decide, for the runtime to read between segments. out 0: i64, dense, one axis.
-//   host.read           ints [sizes]; in: integers or bool, n elements. sizes 1: the numbers. 0: 2n numbers, first
+//   host.read           ints [sizes]; in: n numbers, floats cut to whole ones. sizes 1: the numbers. 0: 2n numbers, first
 //                       those above 0 (else 0), then the negated ones below 0 (else 0).
 //   host.count_nonzero  ints [most]: of the first `most` elements in flat order how many are not 0
 //   host.range_count    in: start, limit, delta (one element each, one type): the elements of Range
@@ -17,7 +17,7 @@ Status check_out(const Call& c, std::string_view kernel, int64_t n) {
   return ok();
 }
 
-bool is_whole(DType t) { return (is_integer(t) || t == DType::boolean) && bits(t) >= 8; }
+bool is_whole(DType t) { return (is_integer(t) || is_float(t) || t == DType::boolean) && bits(t) >= 8; }
 
 Result<Work> prepare_read(const Call& c) {
   constexpr std::string_view kName = "host.read";
