@@ -30,6 +30,7 @@ Result<Type> either(InferContext& c, size_t output, const Type& a, const Type& b
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   if (c.dtype(0) != DType::boolean) return c.fail(format("the condition is {}, not bool", name(c.dtype(0))));
+  auto known = c.ints(0);
   std::vector<std::vector<Type>> types(2);
   for (size_t b = 0; b < 2; ++b) {
     GE_TRY(auto branch, require_nested(c, kBranches[b]));
@@ -37,12 +38,18 @@ Status infer(InferContext& c) {
       return c.fail(format("{} gives {} outputs instead of {}", kBranches[b], branch->outputs.size(), c.out.size()));
     Border border(c.graph, *branch);
     set_captures(c, border, *branch, 0, 1);
-    GE_RETURN_IF_ERROR(ops::infer(*branch).context(format("{} of {}", kBranches[b], c.node.name)));
+    Status inferred = ops::infer(*branch).context(format("{} of {}", kBranches[b], c.node.name));
+    // A branch that is never taken may be one that these sizes do not allow.
+    if (!inferred.ok() && known && known->size() == 1 && ((*known)[0] != 0) != (b == 0)) continue;
+    GE_RETURN_IF_ERROR(std::move(inferred));
     for (size_t i = 0; i < c.out.size(); ++i)
       types[b].push_back(border.leave(branch->value(branch->outputs[i]).type, [&](size_t k) { return c.fresh(format("o{}.d{}", i, k)); }));
   }
   for (size_t i = 0; i < c.out.size(); ++i) {
-    GE_TRY(c.out[i], either(c, i, types[0][i], types[1][i]));
+    if (types[0].empty() || types[1].empty()) c.out[i] = types[types[0].empty()][i];
+    else {
+      GE_TRY(c.out[i], either(c, i, types[0][i], types[1][i]));
+    }
   }
   return ok();
 }

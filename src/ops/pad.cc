@@ -50,8 +50,8 @@ Status check(const InferContext& c) {
   if (c.has(2) && c.dtype(2) != c.dtype(0) && !(c.constant(2) && is_float(c.dtype(0)))) return c.fail(format("the value is {}, the data {}", name(c.dtype(2)), name(c.dtype(0))));
   if (c.has(2) && c.ranked(2) && product(c.dims(2)).known() && !product(c.dims(2)).is(1)) return c.fail("the value is not one element");
   size_t n = static_cast<size_t>(c.rank(0));
+  if (auto named = c.elements(3)) n = named->size();
   if (auto axes = c.ints(3)) {
-    n = axes->size();
     for (int64_t a : *axes) {
       GE_TRY(int axis, normalize_axis(c, a, c.rank(0)));
       (void)axis;

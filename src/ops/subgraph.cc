@@ -15,6 +15,7 @@ std::shared_ptr<Graph> nested(const Node& n, std::string_view attr) {
 Result<std::shared_ptr<Graph>> require_nested(const InferContext& c, std::string_view attr) {
   auto g = nested(c.node, attr);
   if (!g) return c.fail(format("attribute '{}' holds no graph", attr));
+  if (g->scope.empty()) g->scope = own_symbol(c.graph, c.node, attr) + ".";
   return g;
 }
 
