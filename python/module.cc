@@ -64,61 +64,79 @@ class PyModel {
   explicit PyModel(std::shared_ptr<ge::runtime::Model> m) : model(std::move(m)) {}
   std::shared_ptr<ge::runtime::Model> model;
 
-  // arrays: C-contiguous, of the model's types (16-bit floats without a numpy type as uint16).
-  nb::list run(const nb::list& arrays) { return run(arrays, nullptr); }
+  // One value for each input. Arrays: C-contiguous, of the model's types (those that numpy lacks as integers of
+  // their size); a sequence is a list of arrays, an optional an array, a list or None.
+  nb::list run(const nb::list& given) { return run(given, nullptr); }
 
   // The outputs, and (task, kernel, start us, duration us, op) of each task.
-  nb::tuple run_profiled(const nb::list& arrays) {
+  nb::tuple run_profiled(const nb::list& given) {
     ge::runtime::Profile profile;
-    nb::list outputs = run(arrays, &profile);
-    std::vector<std::vector<int64_t>> dims;
-    for (nb::handle h : arrays) dims.push_back(dims_of(nb::cast<nb::ndarray<nb::ro>>(h)));
-    return nb::make_tuple(outputs, entries(profile, *unwrap(model->bind(dims))));
+    nb::list outputs = run(given, &profile);
+    return nb::make_tuple(outputs, entries(profile));
   }
 
-  nb::list run(const nb::list& arrays, ge::runtime::Profile* profile) {
+  nb::list run(const nb::list& given, ge::runtime::Profile* profile) {
     auto& p = model->program();
-    size_t n = arrays.size();
-    if (n != p.inputs.size())
-      throw PyGeError{ge::error(ge::code::kInputMismatch, ge::format("The model takes {} inputs, got {}.", p.inputs.size(), n))};
-    std::vector<std::vector<int64_t>> dims(n);
-    std::vector<const void*> in(n);
+    if (given.size() != p.inputs.size())
+      throw PyGeError{ge::error(ge::code::kInputMismatch, ge::format("The model takes {} inputs, got {}.", p.inputs.size(), given.size()))};
+    std::vector<ge::runtime::Value> in;
     std::vector<nb::ndarray<nb::ro>> held;
-    held.reserve(n);
-    for (size_t i = 0; i < n; ++i) {
-      auto a = nb::cast<nb::ndarray<nb::ro>>(arrays[i]);
-      dims[i] = dims_of(a);
-      in[i] = a.data();
-      held.push_back(std::move(a));
-    }
-    std::shared_ptr<const ge::runtime::Binding> binding;
-    std::vector<std::byte*> out;
+    for (size_t i = 0; i < given.size(); ++i) in.push_back(to_value(given[i], *p.inputs[i], held));
+    std::vector<ge::runtime::Value> out;
     ge::Status status;
     {
       nb::gil_scoped_release release;
-      auto b = model->bind(dims);
-      if (!b.ok()) status = std::move(b).take_error();
-      else {
-        binding = *b;
-        for (size_t i = 0; i < p.outputs.size(); ++i) {
-          int64_t bytes = ge::size_of(static_cast<ge::DType>(p.outputs[i]->dtype));
-          for (int64_t d : binding->output_dims[i]) bytes *= d;
-          out.push_back(static_cast<std::byte*>(::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t(64))));
-        }
-        std::vector<void*> addresses(out.begin(), out.end());
-        status = model->run(binding, in, addresses, profile);
-      }
-    }
-    nb::list result;
-    for (size_t i = 0; i < out.size(); ++i) {
-      nb::capsule owner(out[i], [](void* q) noexcept { ::operator delete(q, std::align_val_t(64)); });
-      if (!status.ok()) continue;
-      std::vector<size_t> shape(binding->output_dims[i].begin(), binding->output_dims[i].end());
-      auto type = static_cast<ge::DType>(p.outputs[i]->dtype);
-      result.append(nb::cast(nb::ndarray<nb::numpy>(out[i], shape.size(), shape.data(), owner, nullptr, dlpack_type(type))));
+      auto made = model->run(in, profile);
+      if (!made.ok()) status = std::move(made).take_error();
+      else out = *std::move(made);
     }
     unwrap(std::move(status));
+    nb::list result;
+    for (auto& v : out) result.append(from_value(v));
     return result;
+  }
+
+  static ge::runtime::Value to_array(nb::handle h, ge::DType t, std::vector<nb::ndarray<nb::ro>>& held) {
+    auto a = nb::cast<nb::ndarray<nb::ro>>(h);
+    std::vector<int64_t> dims;
+    for (size_t k = 0; k < a.ndim(); ++k) dims.push_back(static_cast<int64_t>(a.shape(k)));
+    auto v = ge::runtime::Value::tensor(t, dims, a.data());
+    held.push_back(std::move(a));
+    return v;
+  }
+
+  static ge::runtime::Value to_value(nb::handle h, const ge::om::PortT& port, std::vector<nb::ndarray<nb::ro>>& held) {
+    using Kind = ge::runtime::Value::Kind;
+    auto type = static_cast<ge::DType>(port.dtype);
+    auto kind = static_cast<Kind>(port.kind);
+    auto sequence = [&] {
+      ge::runtime::Value v;
+      v.kind = Kind::sequence;
+      v.dtype = type;
+      for (nb::handle item : nb::cast<nb::list>(h)) v.items.push_back(to_array(item, type, held));
+      return v;
+    };
+    if (kind == Kind::tensor) return to_array(h, type, held);
+    if (kind == Kind::sequence) return sequence();
+    ge::runtime::Value v;
+    v.kind = kind;
+    v.dtype = type;
+    if (!h.is_none()) v.items.push_back(kind == Kind::optional ? to_array(h, type, held) : sequence());
+    return v;
+  }
+
+  static nb::object from_value(const ge::runtime::Value& v) {
+    using Kind = ge::runtime::Value::Kind;
+    if (v.kind == Kind::sequence) {
+      nb::list items;
+      for (auto& item : v.items) items.append(from_value(item));
+      return items;
+    }
+    if (v.kind != Kind::tensor) return v.items.empty() ? nb::none() : from_value(v.items[0]);
+    auto* keep = new std::shared_ptr<const void>(v.keep);
+    nb::capsule owner(keep, [](void* q) noexcept { delete static_cast<std::shared_ptr<const void>*>(q); });
+    std::vector<size_t> shape(v.dims.begin(), v.dims.end());
+    return nb::cast(nb::ndarray<nb::numpy>(const_cast<std::byte*>(v.data), shape.size(), shape.data(), owner, nullptr, dlpack_type(v.dtype)));
   }
 
   // The storage type that numpy itself has; __init__.py views it as the true one.
@@ -143,7 +161,9 @@ class PyModel {
         if (number) dims.append(std::stoll(d));
         else dims.append(d);
       }
-      out.append(nb::make_tuple(port->name, std::string(ge::name(static_cast<ge::DType>(port->dtype))), nb::tuple(dims)));
+      const char* kinds[] = {"tensor", "sequence", "optional", "optional_sequence"};
+      nb::object shape = port->unranked || port->kind != ge::om::ValueKind::tensor ? nb::none() : nb::object(nb::tuple(dims));
+      out.append(nb::make_tuple(port->name, std::string(ge::name(static_cast<ge::DType>(port->dtype))), shape, kinds[static_cast<int>(port->kind) & 3]));
     }
     return out;
   }
@@ -188,40 +208,18 @@ class PyModel {
 
   // (task, kernel, start us, duration us, op) of one run on seeded inputs or the given arrays.
   nb::list profile(const nb::list& arrays) {
-    std::vector<std::vector<int64_t>> dims;
-    std::vector<const void*> in;
-    std::vector<nb::ndarray<nb::ro>> held;
-    for (nb::handle h : arrays) {
-      auto a = nb::cast<nb::ndarray<nb::ro>>(h);
-      dims.push_back(dims_of(a));
-      in.push_back(a.data());
-      held.push_back(std::move(a));
-    }
-    auto b = unwrap(model->bind(dims));
-    auto& p = model->program();
-    std::vector<ge::Tensor> outs;
-    std::vector<void*> out;
-    for (size_t i = 0; i < p.outputs.size(); ++i) {
-      outs.emplace_back(static_cast<ge::DType>(p.outputs[i]->dtype), b->output_dims[i]);
-      out.push_back(outs.back().mutable_data());
-    }
     ge::runtime::Profile profile;
-    unwrap(model->run(b, in, out, &profile));
-    return entries(profile, *b);
+    run(arrays, &profile);
+    return entries(profile);
   }
 
  private:
-  static std::vector<int64_t> dims_of(const nb::ndarray<nb::ro>& a) {
-    std::vector<int64_t> d;
-    for (size_t k = 0; k < a.ndim(); ++k) d.push_back(static_cast<int64_t>(a.shape(k)));
-    return d;
-  }
-
-  nb::list entries(const ge::runtime::Profile& profile, const ge::runtime::Binding& b) const {
+  nb::list entries(const ge::runtime::Profile& profile) const {
     nb::list result;
     for (auto& e : profile.entries) {
       auto& t = *model->program().tasks[static_cast<size_t>(e.task)];
-      result.append(nb::make_tuple(t.name, b.tasks[static_cast<size_t>(e.task)].kernel->name.data(), e.start_us, e.us, t.op));
+      auto& kernel = model->package().model.kernels[static_cast<size_t>(t.alternatives[0]->kernel)];
+      result.append(nb::make_tuple(t.name, kernel, e.start_us, e.us, t.op));
     }
     return result;
   }

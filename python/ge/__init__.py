@@ -20,15 +20,21 @@ __version__ = _ge.__version__
 
 
 class Port:
-    """One input or output: name, dtype (NumPy's), shape (numbers, and symbols for what may change)."""
+    """One input or output: name, dtype (NumPy's), shape (numbers, and symbols for what may change; None for any),
+    kind ("tensor"; "sequence": a list of arrays; "optional": an array or None; "optional_sequence": a list or None).
+    """
 
-    __slots__ = ("name", "dtype", "shape", "plain")
+    __slots__ = ("name", "dtype", "shape", "kind", "plain")
 
-    def __init__(self, name, dtype, shape):
-        self.name, self.dtype, self.shape = name, _arrays.numpy_type(dtype), tuple(shape)
-        self.plain = self.dtype if self.dtype.isbuiltin == 1 and self.dtype != object else None  # NumPy's own, that memory holds
+    def __init__(self, name, dtype, shape, kind="tensor"):
+        self.name, self.dtype, self.kind = name, _arrays.numpy_type(dtype), kind
+        self.shape = None if shape is None else tuple(shape)
+        # NumPy's own, that memory holds
+        self.plain = self.dtype if kind == "tensor" and self.dtype.isbuiltin == 1 and self.dtype != object else None
 
     def __repr__(self):
+        if self.shape is None:
+            return f"{self.name}: {self.kind}({self.dtype})"
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
@@ -44,7 +50,7 @@ class Model:
         """Takes {name: array}, a list in input order, or one array; returns a list of fresh arrays."""
         arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
         outputs = self._native.run(arrays)
-        self._shapes = [list(a.shape) for a in arrays]
+        self._shapes = [list(getattr(a, "shape", ())) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)]
 
     def run_profiled(self, inputs):

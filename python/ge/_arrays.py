@@ -29,6 +29,19 @@ def is_torch(value):
 
 
 def to_native(value, port):
+    """What the native module takes for a port: an array, a list of arrays for a sequence, None for an absent optional."""
+    if port.kind == "tensor":
+        return _dense(value, port)
+    if value is None and port.kind != "sequence":
+        return None
+    if port.kind == "optional":
+        return _dense(value, port)
+    if not isinstance(value, (list, tuple)):
+        raise Error(f"Input '{port.name}' is {type(value).__name__}, the model takes a list of arrays.", "E40001")
+    return [_dense(v, port) for v in value]
+
+
+def _dense(value, port):
     """`value` as a dense array of the port's type; never a copy where it is one already."""
     if value.__class__ is np.ndarray and value.dtype is port.plain and value.flags.carray:
         return value  # the rule, and the fast way
@@ -85,6 +98,10 @@ def _typed(value, port):
 
 
 def from_native(array, port):
+    if array is None:
+        return None
+    if isinstance(array, list):
+        return [from_native(a, port) for a in array]
     return array if array.dtype == port.dtype else array.view(port.dtype)
 
 
@@ -95,6 +112,10 @@ def _torch(name):
 
 def to_torch(array):
     import torch
+    if array is None:
+        return None
+    if isinstance(array, list):
+        return [to_torch(a) for a in array]
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)

@@ -135,6 +135,7 @@ void ge_binding_free(ge_binding* binding) { delete binding; }
 
 ge_status ge_output_shape(const ge_binding* b, int32_t index, int32_t* rank, const int64_t** dims, size_t* bytes) {
   if (!b || index < 0 || static_cast<size_t>(index) >= b->binding->output_dims.size()) return invalid("There is no such output.");
+  if (b->binding->open_outputs) return failed(ge::error(ge::code::kUnsupportedOp, "The sizes of the model's outputs depend on data.", "no buffer can be given before the run", "run the model from C++ or Python"));
   auto& d = b->binding->output_dims[static_cast<size_t>(index)];
   if (rank) *rank = static_cast<int32_t>(d.size());
   if (dims) *dims = d.data();

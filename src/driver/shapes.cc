@@ -97,7 +97,7 @@ Status set_input_shapes(ir::Graph& g, const std::map<std::string, std::vector<st
     type.dims = std::move(dims);
   }
   for (auto v : g.inputs)
-    if (!g.value(v).type.ranked)
+    if (!g.value(v).type.ranked && g.value(v).type.kind == ir::TypeKind::tensor)
       return error(code::kInputShape, format("The model does not say how many axes input '{}' has.", g.value(v).name), "", "give them with --input_shape, -1 for sizes that may change");
   return ok();
 }

@@ -237,6 +237,7 @@ class Converter {
       for (auto& proto : a.graphs) {
         auto graph = std::make_shared<ir::Graph>();
         graph->name = proto.name.empty() ? a.name : proto.name;
+        graph->scope = format("_.{}.", ++nested_);
         Scope scope{*graph, {}, {}};
         auto made = [&]() -> Status {
           GE_RETURN_IF_ERROR(add_inputs(proto, scope));
@@ -382,6 +383,7 @@ class Converter {
     return count("outputs", n.outputs.size(), r.def->min_outputs, r.def->max_outputs);
   }
 
+  int nested_ = 0;
   TensorReader& tensors_;
   TypeReader types_;
   std::unordered_set<std::string> feed_;

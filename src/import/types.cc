@@ -81,10 +81,14 @@ Result<ir::Type> TypeReader::read(const TypeProto& type, std::string_view name, 
       if (type.element.empty())
         return error(code::kBadGraph,
                      format("The type of value {} has no element type.", quote(name)));
-      if (type.element[0].kind == Kind::sequence || type.element[0].kind == Kind::optional)
+      bool inner = type.element[0].kind == Kind::sequence;
+      if ((sequence && inner) || type.element[0].kind == Kind::optional)
         return refuse(sequence ? "nested sequence" : "nested optional");
       GE_TRY(ir::Type t, read(type.element[0], name, shapes));
-      t.kind = sequence ? ir::TypeKind::sequence : ir::TypeKind::optional;
+      // The tensors in it may differ in shape: sizes that the file names are no symbols.
+      for (auto& d : t.dims)
+        if (!d.known()) d = Dim::symbol("any");
+      t.kind = sequence ? ir::TypeKind::sequence : inner ? ir::TypeKind::optional_sequence : ir::TypeKind::optional;
       return t;
     }
     case Kind::tensor:

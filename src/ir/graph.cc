@@ -14,8 +14,25 @@ bool Type::is_static() const {
 std::string text(const Type& t) {
   std::string s = std::string(name(t.dtype)) + (t.ranked ? ge::text(t.dims) : "[?]");
   if (t.kind == TypeKind::sequence) return "seq(" + s + ")";
+  if (t.kind == TypeKind::optional_sequence) return "optional(seq(" + s + "))";
   if (t.kind == TypeKind::optional) return "optional(" + s + ")";
   return s;
+}
+
+Graph::Graph(const Graph& o)
+    : name(o.name), scope(o.scope), symbols(o.symbols), inputs(o.inputs), outputs(o.outputs), output_names(o.output_names),
+      nodes_(o.nodes_), values_(o.values_), value_names_(o.value_names_), node_names_(o.node_names_) {
+  for (auto& n : nodes_)
+    for (auto& [key, attr] : n.attrs) {
+      if (auto* one = std::get_if<std::shared_ptr<Graph>>(&attr)) *one = std::make_shared<Graph>(**one);
+      if (auto* many = std::get_if<std::vector<std::shared_ptr<Graph>>>(&attr))
+        for (auto& g : *many) g = std::make_shared<Graph>(*g);
+    }
+}
+
+Graph& Graph::operator=(const Graph& other) {
+  if (this != &other) *this = Graph(other);
+  return *this;
 }
 
 size_t Graph::node_count() const {
@@ -99,6 +116,16 @@ int Graph::reader_count(ValueId v) const {
 NodeId Graph::only_reader(ValueId v) const {
   auto& u = value(v).uses;
   return u.size() == 1 && !is_output(v) ? u[0].node : NodeId{};
+}
+
+bool Graph::decided_by_data(const Dim& d) const {
+  if (d.known()) return false;
+  std::vector<std::string> names;
+  d.symbols(names);
+  return std::any_of(names.begin(), names.end(), [&](auto& s) {
+    auto it = symbols.find(s);
+    return it != symbols.end() && it->second.data;
+  });
 }
 
 std::optional<std::vector<Dim>> Graph::elements(ValueId v) const {

@@ -27,13 +27,13 @@ using ValueId = Id<ValueTag>;
 using NodeId = Id<NodeTag>;
 class Graph;
 
-enum class TypeKind : uint8_t { tensor = 0, sequence = 1, optional = 2 };
+enum class TypeKind : uint8_t { tensor = 0, sequence = 1, optional = 2, optional_sequence = 3 };
 
 struct Type {
   DType dtype = DType::none;
   bool ranked = false;              // false: nothing is known of the shape
   std::vector<Dim> dims;            // when ranked
-  TypeKind kind = TypeKind::tensor; // of a sequence or optional, dtype and dims are the element's
+  TypeKind kind = TypeKind::tensor; // of others, dtype and dims are those of the tensors in it
 
   static Type tensor(DType t, std::vector<Dim> d) { return {t, true, std::move(d), TypeKind::tensor}; }
   int rank() const { return static_cast<int>(dims.size()); }
@@ -81,11 +81,19 @@ struct Node {
 struct SymbolInfo {
   int64_t min = 0;
   int64_t max = INT64_MAX;
+  bool data = false;                     // decided by data, when the node that it is named after has run
 };
 
 class Graph {
  public:
+  Graph() = default;
+  Graph(const Graph& other);             // nested graphs are copied too
+  Graph(Graph&&) = default;
+  Graph& operator=(const Graph& other);
+  Graph& operator=(Graph&&) = default;
+
   std::string name = "main";
+  std::string scope;                     // begins the names of a nested graph's own symbols: no two graphs share one
   std::map<std::string, SymbolInfo, std::less<>> symbols;
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> output_names;  // what the user calls them (values may be renamed or shared)
@@ -114,6 +122,8 @@ class Graph {
   NodeId only_reader(ValueId v) const;
   // Known elements of an integer value: its constant or its content.
   std::optional<std::vector<Dim>> elements(ValueId v) const;
+  // Whether a symbol in it is one that data decide.
+  bool decided_by_data(const Dim& d) const;
 
   // --- edits ---
   ValueId add_input(std::string name, Type type);

@@ -50,6 +50,9 @@ struct Kernel {
   // Floating-point operations of a Call that prepare() accepted, as its definition counts them (a faster
   // algorithm may do fewer). For reports; null: none worth counting.
   double (*operations)(const Call&) = nullptr;
+  // Run by the runtime itself, which alone knows programs and values that are no tensors: control flow and
+  // sequences. prepare() then gives no chunks, and operands may lack sizes.
+  bool executor = false;
 };
 
 // The table of all kernels. Registration happens before main(); lookup is read-only afterwards.

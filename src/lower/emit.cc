@@ -17,28 +17,35 @@ using plan::StorageKind;
 
 class Emitter {
  public:
-  Emitter(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, om::Package& package)
-      : g_(g), placement_(placement), lowered_(lowered), package_(package), exprs_(p_), buffer_of_(placement.storages().size(), -1) {}
+  Emitter(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, Shared& shared)
+      : g_(g), placement_(placement), lowered_(lowered), shared_(shared), package_(shared.package), exprs_(p_), buffer_of_(placement.storages().size(), -1) {}
 
-  Status run(bool reuse) {
+  Status run(bool reuse, size_t program) {
     symbols();
     ports();
     for (auto& t : lowered_.tasks) task(t);
-    auto segment = std::make_unique<om::SegmentT>();
-    segment->first = 0;
-    segment->end = static_cast<int>(p_.tasks.size());
-    p_.segments.push_back(std::move(segment));
+    int first = 0;
+    for (int end : lowered_.segments) {
+      auto segment = std::make_unique<om::SegmentT>();
+      segment->first = first;
+      segment->end = first = end;
+      p_.segments.push_back(std::move(segment));
+    }
     p_.reuse = reuse;
+    sizes_from_data();
     for (auto& s : p_.symbols)
       if (!sourced_.count(s->name))
-        return error(code::kUnsupportedOp, format("Size '{}' depends on data.", s->name), "an operator whose output size is known only after it ran", "not supported yet");
-    finish();
+        return error(code::kUnsupportedOp, format("Size '{}' depends on data.", s->name), "no operator decides it", "");
+    tensors_ = tensors();
+    package_.model.programs[program] = std::make_unique<om::ProgramT>(std::move(p_));
     return ok();
   }
+  std::vector<std::string> take_tensors() { return std::move(tensors_); }
 
+ private:
   // The name of each buffer's value; of an operator's workspace, the operator.
   std::vector<std::string> tensors() const {
-    std::vector<std::string> out(package_.model.programs[0]->buffers.size());
+    std::vector<std::string> out(p_.buffers.size());
     for (size_t s = 0; s < buffer_of_.size(); ++s) {
       if (buffer_of_[s] < 0) continue;
       auto& storage = placement_.storages()[s];
@@ -49,11 +56,32 @@ class Emitter {
     return out;
   }
 
- private:
+  // Symbols whose values tasks decide; those that no expression asked for stay out.
+  void sizes_from_data() {
+    std::vector<int> writer(placement_.storages().size(), -1);
+    for (size_t i = 0; i < lowered_.tasks.size(); ++i)
+      for (auto& o : lowered_.tasks[i].out)
+        if (o.storage >= 0) writer[static_cast<size_t>(o.storage)] = static_cast<int>(i);
+    for (auto& symbol : p_.symbols) {
+      auto it = lowered_.sources.find(symbol->name);
+      if (symbol->input >= 0 || it == lowered_.sources.end()) continue;
+      auto& from = it->second;
+      symbol->buffer = buffer_of_[static_cast<size_t>(from.storage)];
+      symbol->element = from.element;
+      symbol->axis = from.axis;
+      symbol->task = writer[static_cast<size_t>(from.storage)];
+      sourced_.insert(symbol->name);
+      auto info = g_.symbols.find(symbol->name);
+      if (info != g_.symbols.end()) symbol->min = info->second.min, symbol->max = info->second.max;
+    }
+  }
+
   // Symbols in the order of the inputs' axes, each with the first axis that gives its value.
   void symbols() {
     for (size_t i = 0; i < g_.inputs.size(); ++i) {
-      auto& dims = g_.value(g_.inputs[i]).type.dims;
+      auto& type = g_.value(g_.inputs[i]).type;
+      auto& dims = type.dims;
+      if (type.kind != ir::TypeKind::tensor) continue;
       for (size_t k = 0; k < dims.size(); ++k) {
         if (dims[k].known()) continue;
         auto name = dims[k].symbol_name();
@@ -72,7 +100,11 @@ class Emitter {
     auto x = std::make_unique<om::PortT>();
     x->name = name;
     x->dtype = static_cast<uint8_t>(type.dtype);
-    for (auto& d : type.dims) x->dims.push_back(exprs_.add(d));
+    x->kind = static_cast<om::ValueKind>(type.kind);
+    x->unranked = !type.ranked;
+    // Of a sequence's elements only the type is kept: their sizes are their own.
+    if (type.kind == ir::TypeKind::tensor)
+      for (auto& d : type.dims) x->dims.push_back(exprs_.add(d));
     x->buffer = buffer;
     return x;
   }
@@ -102,10 +134,17 @@ class Emitter {
       b->bytes = exprs_.add(storage.elements * Dim(size_of(storage.dtype)));
       b->first = lowered_.first[s];
       b->last = lowered_.last[s];
+    } else if (storage.kind == StorageKind::pool) {
+      auto& type = g_.value(storage.value).type;
+      b->kind = om::BufferKind::pool;
+      if (type.kind == ir::TypeKind::tensor && type.ranked) b->bytes = exprs_.add(storage.elements * Dim(size_of(storage.dtype)));
+      b->first = lowered_.first[s];
+      b->last = lowered_.last[s];
     } else {
       b->kind = storage.kind == StorageKind::input ? om::BufferKind::input : om::BufferKind::output;
       b->index = storage.index;
     }
+    if (storage.value) b->value = static_cast<om::ValueKind>(g_.value(storage.value).type.kind);
     buffer_of_[s] = static_cast<int>(p_.buffers.size());
     p_.buffers.push_back(std::move(b));
   }
@@ -114,22 +153,24 @@ class Emitter {
     auto packed = lowered_.packed_of.find(static_cast<int>(s));
     const Tensor& t = packed != lowered_.packed_of.end() ? lowered_.packed[packed->second] : *g_.value(storage.value).constant;
     uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
-    auto [low, high] = by_hash_.equal_range(h);
-    for (auto it = low; it != high; ++it) {
-      auto& old = *p_.buffers[static_cast<size_t>(it->second)];
-      if (old.weight_bytes == t.bytes() && std::memcmp(weights_.data() + old.weight_offset, t.data(), t.bytes()) == 0) {
-        buffer_of_[s] = it->second;
-        return;
-      }
+    auto& weights = shared_.weights;
+    uint64_t offset = UINT64_MAX;
+    auto [low, high] = shared_.by_hash.equal_range(h);
+    for (auto it = low; it != high; ++it)
+      if (it->second.second == t.bytes() && std::memcmp(weights.data() + it->second.first, t.data(), t.bytes()) == 0) offset = it->second.first;
+    if (offset == UINT64_MAX) {
+      offset = (weights.size() + om::kWeightAlign - 1) / om::kWeightAlign * om::kWeightAlign;
+      weights.resize(offset);
+      weights.insert(weights.end(), t.raw().begin(), t.raw().end());
+      shared_.by_hash.emplace(h, std::pair(offset, t.bytes()));
     }
+    auto [at, fresh] = weight_buffer_.emplace(std::pair(offset, t.bytes()), static_cast<int>(p_.buffers.size()));
+    buffer_of_[s] = at->second;
+    if (!fresh) return;
     auto b = std::make_unique<om::BufferT>();
     b->kind = om::BufferKind::weight;
-    b->weight_offset = (weights_.size() + om::kWeightAlign - 1) / om::kWeightAlign * om::kWeightAlign;
+    b->weight_offset = offset;
     b->weight_bytes = t.bytes();
-    weights_.resize(b->weight_offset);
-    weights_.insert(weights_.end(), t.raw().begin(), t.raw().end());
-    buffer_of_[s] = static_cast<int>(p_.buffers.size());
-    by_hash_.emplace(h, buffer_of_[s]);
     p_.buffers.push_back(std::move(b));
   }
 
@@ -139,6 +180,7 @@ class Emitter {
     buffer(static_cast<size_t>(o.storage));
     v->buffer = buffer_of_[static_cast<size_t>(o.storage)];
     v->dtype = static_cast<uint8_t>(o.dtype);
+    if (!o.ranked) return v;
     if (!o.view.offset.is(0)) v->offset = exprs_.add(o.view.offset);
     for (auto& d : o.view.dims) v->dims.push_back(exprs_.add(d));
     if (!o.view.is_dense())
@@ -154,7 +196,7 @@ class Emitter {
       task->origins = g_.node(t.node).origin;
     }
     task->unit = static_cast<uint8_t>(t.kernel->unit);
-    auto [it, fresh] = kernel_index_.emplace(t.spec.kernel, static_cast<int>(package_.model.kernels.size()));
+    auto [it, fresh] = shared_.kernels.emplace(t.spec.kernel, static_cast<int>(package_.model.kernels.size()));
     if (fresh) package_.model.kernels.push_back(t.spec.kernel);
     auto call = std::make_unique<om::CallT>();
     call->kernel = it->second;
@@ -165,41 +207,30 @@ class Emitter {
     auto* bytes = reinterpret_cast<const uint8_t*>(t.spec.blob.data());
     call->blob.assign(bytes, bytes + t.spec.blob.size());
     task->alternatives.push_back(std::move(call));
+    task->programs = t.programs;
     p_.tasks.push_back(std::move(task));
-  }
-
-  void finish() {
-    auto held = std::make_shared<std::vector<std::byte>>(std::move(weights_));
-    package_.weights = *held;
-    package_.keep = held;
-    auto entry = std::make_unique<om::EntryT>();
-    entry->name = "main";
-    entry->program = static_cast<int>(package_.model.programs.size());
-    package_.model.entries.push_back(std::move(entry));
-    package_.model.programs.push_back(std::make_unique<om::ProgramT>(std::move(p_)));
-    package_.model.name = g_.name;
   }
 
   const ir::Graph& g_;
   const plan::Placement& placement_;
   const Lowered& lowered_;
+  Shared& shared_;
   om::Package& package_;
   om::ProgramT p_;
   ExpressionList exprs_;
   std::vector<int> buffer_of_;               // storage -> buffer
-  std::vector<std::byte> weights_;
-  std::multimap<uint64_t, int> by_hash_;     // weights by content
-  std::map<std::string, int> kernel_index_;
-  std::set<std::string> sourced_;            // symbols that an input gives
+  std::map<std::pair<uint64_t, uint64_t>, int> weight_buffer_;   // by place in the weights
+  std::vector<std::string> tensors_;
+  std::set<std::string> sourced_;            // symbols that an input or a task gives
 };
 
 }  // namespace
 
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, om::Package& package,
-            std::vector<std::string>& tensors) {
-  Emitter e(g, placement, lowered, package);
-  GE_RETURN_IF_ERROR(e.run(reuse));
-  tensors = e.tensors();
+Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, Shared& shared,
+            size_t program, std::vector<std::string>& tensors) {
+  Emitter e(g, placement, lowered, shared);
+  GE_RETURN_IF_ERROR(e.run(reuse, program));
+  tensors = e.take_tensors();
   return ok();
 }
 

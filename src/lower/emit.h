@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "ir/graph.h"
@@ -17,6 +19,7 @@ struct Operand {
   int storage = -1;         // -1: absent
   DType dtype = DType::none;
   ops::Strided view;
+  bool ranked = true;       // false: no plain tensor, or one of any shape; view says nothing
 };
 
 struct Task {
@@ -24,7 +27,14 @@ struct Task {
   const kernels::Kernel* kernel = nullptr;
   std::vector<Operand> in, out;
   ops::CallSpec spec;
+  std::vector<int> programs;   // of spec.graphs, once they are lowered
   bool needed = false;
+};
+
+// Where a symbol that data decide comes from: dimension `axis` of what lies in the storage, or an element of it.
+struct Source {
+  int storage = -1;
+  int element = 0, axis = -1;
 };
 
 struct Lowered {
@@ -32,10 +42,27 @@ struct Lowered {
   std::vector<int> first, last;              // of each storage: the tasks that touch it
   std::vector<Tensor> packed;                // weights that lowering made
   std::map<int, size_t> packed_of;           // storage -> packed
+  std::map<std::string, Source, std::less<>> sources;
+  std::vector<int> segments;                 // the task after each one's last
 };
 
-// Fills the package: symbols, ports, buffers, tasks, one segment, the weights. tensors: a name for each buffer.
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, om::Package& package,
-            std::vector<std::string>& tensors);
+// Puts the tasks into an order in which every one's sizes are known when its segment begins, with as few segments
+// as that allows. Without sources the order stays, in one segment.
+Status cut_segments(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered);
+// The symbols in a task's sizes and parameters. Of an executor task's results only those that it is given.
+std::set<std::string> symbols_of(const Task& t, const plan::Placement& placement);
+
+// The weights and kernels that all programs of a package share.
+struct Shared {
+  om::Package package;
+  std::vector<std::byte> weights;
+  std::multimap<uint64_t, std::pair<uint64_t, uint64_t>> by_hash;   // (offset, bytes) by content
+  std::map<std::string, int> kernels;
+};
+
+// One program: symbols, ports, buffers, tasks, segments; its weights go to the shared ones. tensors: a name for
+// each buffer.
+Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, Shared& shared,
+            size_t program, std::vector<std::string>& tensors);
 
 }  // namespace ge::lower

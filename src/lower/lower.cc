@@ -24,14 +24,20 @@ bool same_view(const Strided& a, const Strided& b) {
 
 class Lowering {
  public:
-  Lowering(const ir::Graph& g, const LowerOptions& o, LowerReport& r)
-      : g_(g), options_(o), report_(r), placement_(g, {.views = o.reuse}) {}
-  Result<om::Package> run();
+  Lowering(const ir::Graph& g, const LowerOptions& o, LowerReport& r, Shared& shared)
+      : g_(g), options_(o), report_(r), shared_(shared), placement_(g, {.views = o.reuse}) {}
+  // The program's index in the package; those of nested graphs come after it.
+  Result<int> run();
 
  private:
   Status lower_node(NodeId id);
   Result<std::vector<ops::CallSpec>> calls_of(ops::LowerContext& c, NodeId id);
   Status add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, const std::vector<int>& temps);
+  Operand operand(const Arg& a, ops::LowerContext& c, const std::vector<int>& temps);
+  Operand whole(Operand o, NodeId id);
+  Status sources(ops::LowerContext& c, const std::vector<int>& temps);
+  Status copy_outputs();
+  Status lower_graphs();
   void keep_needed();
   void lifetimes();
   void in_place();
@@ -40,6 +46,7 @@ class Lowering {
   const ir::Graph& g_;
   const LowerOptions& options_;
   LowerReport& report_;
+  Shared& shared_;
   plan::Placement placement_;
   Lowered lowered_;
   std::vector<Task>& tasks_ = lowered_.tasks;
@@ -64,13 +71,13 @@ Result<std::vector<ops::CallSpec>> Lowering::calls_of(ops::LowerContext& c, Node
   auto& n = g_.node(id);
   bool known = !n.outputs.empty();
   for (ValueId v : n.outputs) known &= !v || g_.value(v).content.has_value();
-  if (known) {
+  auto* def = ops::find(n.op);
+  GE_CHECK(def, "an op without definition reached lowering: " + n.op);
+  if (known && !def->reads) {
     for (size_t i = 0; i < n.outputs.size(); ++i)
       if (n.outputs[i]) c.call("move.elements", {}, {c.out(static_cast<int>(i))}, *g_.value(n.outputs[i]).content);
     return std::move(c.calls);
   }
-  auto* def = ops::find(n.op);
-  GE_CHECK(def, "an op without definition reached lowering: " + n.op);
   if (options_.reference && def->reference) {
     GE_RETURN_IF_ERROR(def->reference(c));
     return std::move(c.calls);
@@ -99,7 +106,57 @@ Status Lowering::lower_node(NodeId id) {
   for (auto& t : c.temps)
     temps.push_back(placement_.add_storage({plan::StorageKind::arena, -1, {}, t.dtype, product(t.dims)}));
   for (auto& spec : *calls) GE_RETURN_IF_ERROR(add_task(id, std::move(spec), c, temps));
-  return ok();
+  return sources(c, temps);
+}
+
+Operand Lowering::operand(const Arg& a, ops::LowerContext& c, const std::vector<int>& temps) {
+  Operand o;
+  switch (a.kind) {
+    case Arg::Kind::none: break;
+    case Arg::Kind::value: {
+      ValueId v{a.index};
+      auto& type = g_.value(v).type;
+      o.storage = placement_.at(v).storage;
+      o.dtype = type.dtype;
+      o.view = placement_.at(v).view;
+      o.ranked = type.ranked && type.kind == ir::TypeKind::tensor;
+      break;
+    }
+    case Arg::Kind::temp:
+      o.storage = temps[static_cast<size_t>(a.index)];
+      o.dtype = c.temps[static_cast<size_t>(a.index)].dtype;
+      o.view = Strided::dense(c.temps[static_cast<size_t>(a.index)].dims);
+      break;
+    case Arg::Kind::constant: {
+      auto& tensor = c.constants[static_cast<size_t>(a.index)];
+      o.storage = weight_storage(tensor);
+      o.dtype = tensor.dtype();
+      o.view = Strided::dense(std::vector<Dim>(tensor.dims().begin(), tensor.dims().end()));
+      break;
+    }
+  }
+  if (a.view) o.view = *a.view;
+  return o;
+}
+
+// What an executor task reads is a whole value, dense: a view of another shape or order is copied first.
+Operand Lowering::whole(Operand o, NodeId id) {
+  if (o.storage < 0 || !o.ranked) return o;
+  auto& storage = placement_.storages()[static_cast<size_t>(o.storage)];
+  bool whole_pool = storage.kind != plan::StorageKind::pool && storage.kind != plan::StorageKind::output;
+  if (!whole_pool && storage.value) whole_pool = g_.value(storage.value).type.dims == o.view.dims;
+  if (whole_pool && o.view.is_dense()) return o;
+  Task copy;
+  copy.node = id;
+  copy.kernel = kernels::find("move.copy");
+  copy.spec.kernel = "move.copy";
+  int s = placement_.add_storage({plan::StorageKind::arena, -1, {}, o.dtype, product(o.view.dims)});
+  copy.in.push_back(o);
+  o.storage = s;
+  o.view = Strided::dense(o.view.dims);
+  copy.out.push_back(o);
+  tasks_.push_back(std::move(copy));
+  return o;
 }
 
 Status Lowering::add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, const std::vector<int>& temps) {
@@ -107,35 +164,15 @@ Status Lowering::add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, c
   t.node = id;
   t.kernel = kernels::find(spec.kernel);
   GE_CHECK(t.kernel, "unknown kernel " + spec.kernel);
-  auto resolve = [&](const Arg& a) {
-    Operand o;
-    switch (a.kind) {
-      case Arg::Kind::none: break;
-      case Arg::Kind::value: {
-        ValueId v{a.index};
-        o.storage = placement_.at(v).storage;
-        o.dtype = g_.value(v).type.dtype;
-        o.view = placement_.at(v).view;
-        break;
-      }
-      case Arg::Kind::temp:
-        o.storage = temps[static_cast<size_t>(a.index)];
-        o.dtype = c.temps[static_cast<size_t>(a.index)].dtype;
-        o.view = Strided::dense(c.temps[static_cast<size_t>(a.index)].dims);
-        break;
-      case Arg::Kind::constant: {
-        auto& tensor = c.constants[static_cast<size_t>(a.index)];
-        o.storage = weight_storage(tensor);
-        o.dtype = tensor.dtype();
-        o.view = Strided::dense(std::vector<Dim>(tensor.dims().begin(), tensor.dims().end()));
-        break;
-      }
-    }
-    if (a.view) o.view = *a.view;
-    return o;
-  };
-  for (auto& a : spec.in) t.in.push_back(resolve(a));
-  for (auto& a : spec.out) t.out.push_back(resolve(a));
+  for (auto& a : spec.in) {
+    Operand o = operand(a, c, temps);
+    if (!o.ranked && !t.kernel->executor) return c.fail(format("the number of axes of input '{}' is not known", g_.value(ValueId{a.index}).name));
+    t.in.push_back(t.kernel->executor ? whole(std::move(o), id) : std::move(o));
+  }
+  for (auto& a : spec.out) {
+    t.out.push_back(operand(a, c, temps));
+    if (!t.out.back().ranked && !t.kernel->executor) return c.fail("the number of axes of its output is not known");
+  }
   // A copy onto itself: the part was made in place.
   if (spec.kernel == "move.copy" && t.in[0].storage == t.out[0].storage && same_view(t.in[0].view, t.out[0].view)) return ok();
   if (spec.kernel.starts_with("ref.")) reference_.insert(g_.node(id).op);
@@ -144,16 +181,43 @@ Status Lowering::add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, c
   return ok();
 }
 
+// What the node decides: the symbols that it says, and the sizes of what an executor task makes.
+Status Lowering::sources(ops::LowerContext& c, const std::vector<int>& temps) {
+  for (auto& s : c.sizes) lowered_.sources.emplace(s.symbol, Source{operand(s.from, c, temps).storage, s.element, -1});
+  auto* def = ops::find(c.node.op);
+  if (!def->executor) return ok();
+  for (ValueId v : c.node.outputs) {
+    if (!v) continue;
+    auto& type = g_.value(v).type;
+    if (type.kind != ir::TypeKind::tensor || !type.ranked) continue;
+    for (size_t k = 0; k < type.dims.size(); ++k) {
+      auto it = g_.symbols.find(type.dims[k].symbol_name());
+      if (it != g_.symbols.end() && it->second.data)
+        lowered_.sources.emplace(it->first, Source{placement_.at(v).storage, 0, static_cast<int>(k)});
+    }
+  }
+  return ok();
+}
+
 // A task is needed when something reads, directly or not, what it writes.
 void Lowering::keep_needed() {
   std::vector<bool> wanted(placement_.storages().size());
   for (size_t s = 0; s < wanted.size(); ++s) wanted[s] = placement_.storages()[s].kind == plan::StorageKind::output;
-  for (size_t i = tasks_.size(); i-- > 0;) {
-    auto& t = tasks_[i];
-    for (auto& o : t.out) t.needed |= o.storage >= 0 && wanted[static_cast<size_t>(o.storage)];
-    if (!t.needed) continue;
-    for (auto& o : t.in)
-      if (o.storage >= 0) wanted[static_cast<size_t>(o.storage)] = true;
+  // A size may be asked for by a task that stands before the one that decides it.
+  bool again = true;
+  while (again) {
+    again = false;
+    for (size_t i = tasks_.size(); i-- > 0;) {
+      auto& t = tasks_[i];
+      if (t.needed) continue;
+      for (auto& o : t.out) t.needed |= o.storage >= 0 && wanted[static_cast<size_t>(o.storage)];
+      if (!t.needed) continue;
+      for (auto& o : t.in)
+        if (o.storage >= 0) wanted[static_cast<size_t>(o.storage)] = true;
+      if (lowered_.sources.empty()) continue;
+      for (auto& s : symbols_of(t, placement_))
+        if (auto it = lowered_.sources.find(s); it != lowered_.sources.end()) wanted[static_cast<size_t>(it->second.storage)] = again = true;
+    }
   }
   std::erase_if(tasks_, [](auto& t) { return !t.needed; });
 }
@@ -170,11 +234,20 @@ void Lowering::lifetimes() {
         last_[s] = static_cast<int>(i);
       }
   }
+  // What decides a size is read when its segment has run.
+  for (auto& [name, source] : lowered_.sources) {
+    int& last = last_[static_cast<size_t>(source.storage)];
+    if (last < 0) continue;
+    last = std::max(last, *std::upper_bound(lowered_.segments.begin(), lowered_.segments.end(), last) - 1);
+  }
 }
 
 // The first output takes over an input that ends here, where the kernel allows it and both are seen
 // alike; no other operand of the task may be in that memory, unless the kernel allows it for that one too.
 void Lowering::in_place() {
+  auto decides = [&](int s) {
+    return std::any_of(lowered_.sources.begin(), lowered_.sources.end(), [&](auto& x) { return x.second.storage == s; });
+  };
   for (size_t i = 0; i < tasks_.size(); ++i) {
     auto& t = tasks_[i];
     if (t.out.size() != 1 || !t.kernel->in_place || t.out[0].storage < 0) continue;
@@ -183,7 +256,7 @@ void Lowering::in_place() {
     if (first_[static_cast<size_t>(to)] != static_cast<int>(i) || (kind(to) != plan::StorageKind::arena && kind(to) != plan::StorageKind::output)) continue;
     for (size_t k = 0; k < t.in.size() && k < 32; ++k) {
       int from = t.in[k].storage;
-      if (!(t.kernel->in_place >> k & 1) || from < 0 || from == to || kind(from) != plan::StorageKind::arena || last_[static_cast<size_t>(from)] != static_cast<int>(i)) continue;
+      if (!(t.kernel->in_place >> k & 1) || from < 0 || from == to || kind(from) != plan::StorageKind::arena || last_[static_cast<size_t>(from)] != static_cast<int>(i) || decides(from)) continue;
       auto bytes = [&](int s) {
         auto& x = placement_.storages()[static_cast<size_t>(s)];
         return x.elements * Dim(size_of(x.dtype));
@@ -205,7 +278,34 @@ void Lowering::in_place() {
   }
 }
 
-Result<om::Package> Lowering::run() {
+// Outputs that could not be made where the caller wants them.
+Status Lowering::copy_outputs() {
+  for (auto& [index, v] : placement_.copies()) {
+    auto& type = g_.value(v).type;
+    bool plain = type.kind == ir::TypeKind::tensor && type.ranked;
+    Task t;
+    t.spec.kernel = plain ? "move.copy" : "value.copy";
+    t.kernel = kernels::find(t.spec.kernel);
+    GE_CHECK(t.kernel, "no kernel for copies");
+    int s = placement_.add_storage({plan::StorageKind::output, index, v, type.dtype, plain ? product(type.dims) : Dim(0)});
+    t.in.push_back({placement_.at(v).storage, type.dtype, placement_.at(v).view, plain});
+    t.out.push_back({s, type.dtype, plain ? Strided::dense(type.dims) : Strided{}, plain});
+    tasks_.push_back(std::move(t));
+  }
+  return ok();
+}
+
+Status Lowering::lower_graphs() {
+  for (auto& t : tasks_)
+    for (auto& graph : t.spec.graphs) {
+      auto index = Lowering(*graph, options_, report_, shared_).run();
+      if (!index.ok()) return Status(std::move(index).take_error()).context(format("{} in {}", graph->name, g_.node(t.node).name));
+      t.programs.push_back(*index);
+    }
+  return ok();
+}
+
+Result<int> Lowering::run() {
   std::vector<std::string> failures;
   Error first_failure;
   for (NodeId id : g_.order()) {
@@ -216,33 +316,45 @@ Result<om::Package> Lowering::run() {
   }
   if (failures.size() > 1) first_failure.message += "\nall of them:\n  " + join(failures, "\n  ");
   if (!failures.empty()) return first_failure;
-  for (auto& [index, v] : placement_.copies()) {
-    Task t;
-    t.kernel = kernels::find("move.copy");
-    GE_CHECK(t.kernel, "no move.copy");
-    t.spec.kernel = "move.copy";
-    auto& type = g_.value(v).type;
-    int s = placement_.add_storage({plan::StorageKind::output, index, v, type.dtype, product(type.dims)});
-    t.in.push_back({placement_.at(v).storage, type.dtype, placement_.at(v).view});
-    t.out.push_back({s, type.dtype, Strided::dense(type.dims)});
-    tasks_.push_back(std::move(t));
-  }
+  GE_RETURN_IF_ERROR(copy_outputs());
   keep_needed();
+  GE_RETURN_IF_ERROR(cut_segments(g_, placement_, lowered_));
   lifetimes();
   if (options_.reuse) in_place();
-  om::Package package;
-  GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, options_.reuse, package, report_.tensors));
-  report_.weights = static_cast<int64_t>(package.weights.size());
-  report_.tasks = static_cast<int>(tasks_.size());
-  report_.aliases = placement_.counts;
-  report_.reference_ops.assign(reference_.begin(), reference_.end());
-  return package;
+  auto& programs = shared_.package.model.programs;
+  size_t program = programs.size();
+  programs.push_back(nullptr);
+  GE_RETURN_IF_ERROR(lower_graphs());
+  std::vector<std::string> tensors;
+  GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, options_.reuse, shared_, program, tensors));
+  if (program == 0) report_.tensors = std::move(tensors);
+  report_.tasks += static_cast<int>(tasks_.size());
+  report_.aliases.views += placement_.counts.views;
+  report_.aliases.parts += placement_.counts.parts;
+  report_.aliases.in_place += placement_.counts.in_place;
+  report_.aliases.outputs += placement_.counts.outputs;
+  report_.reference_ops.insert(report_.reference_ops.end(), reference_.begin(), reference_.end());
+  return static_cast<int>(program);
 }
 
 }  // namespace
 
 Result<om::Package> lower(const ir::Graph& g, const LowerOptions& options, LowerReport& report) {
-  return Lowering(g, options, report).run();
+  report = {};
+  Shared shared;
+  GE_TRY(int program, Lowering(g, options, report, shared).run());
+  std::sort(report.reference_ops.begin(), report.reference_ops.end());
+  report.reference_ops.erase(std::unique(report.reference_ops.begin(), report.reference_ops.end()), report.reference_ops.end());
+  auto held = std::make_shared<std::vector<std::byte>>(std::move(shared.weights));
+  shared.package.weights = *held;
+  shared.package.keep = held;
+  auto entry = std::make_unique<om::EntryT>();
+  entry->name = "main";
+  entry->program = program;
+  shared.package.model.entries.push_back(std::move(entry));
+  shared.package.model.name = g.name;
+  report.weights = static_cast<int64_t>(held->size());
+  return std::move(shared.package);
 }
 
 }  // namespace ge::lower

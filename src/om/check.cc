@@ -1,5 +1,7 @@
 #include "om/check.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "kernels/kernel.h"
 #include "tensor/dtype.h"
@@ -49,6 +51,26 @@ Status check_view(const ViewT& v, const ProgramT& p) {
   return check_indices(v.strides, p, "an operand's stride");
 }
 
+Status check_port(const PortT& port, const ProgramT& p) {
+  if (port.dtype >= kDTypeCount) return damaged(format("'{}' has an unknown type", port.name));
+  if (port.kind > ValueKind::MAX) return damaged(format("'{}' is of an unknown kind", port.name));
+  if ((port.unranked || port.kind != ValueKind::tensor) && !port.dims.empty()) return damaged(format("'{}' has a shape, and any shape", port.name));
+  return check_indices(port.dims, p, "an input's or output's size");
+}
+
+Status check_buffer(const BufferT& b, const ProgramT& p) {
+  if (b.kind > BufferKind::MAX || b.value > ValueKind::MAX) return damaged("a buffer is of an unknown kind");
+  if (b.bytes < -1 || b.bytes >= static_cast<int32_t>(p.exprs.size())) return damaged("a buffer's size has no value");
+  return ok();
+}
+
+// A size that data decide names the task that decides it.
+Status check_symbol(const SymbolT& s, const ProgramT& p) {
+  if (s.buffer < -1 || s.buffer >= static_cast<int32_t>(p.buffers.size()) || s.element < 0 || s.axis < -1) return damaged(format("size '{}' comes from nowhere", s.name));
+  if (s.buffer >= 0 && (s.task < 0 || s.task >= static_cast<int32_t>(p.tasks.size()))) return damaged(format("no task decides size '{}'", s.name));
+  return ok();
+}
+
 Status check_task(const TaskT& t, const ProgramT& p, const Package& package) {
   if (any_null(t.alternatives) || t.alternatives.empty()) return damaged(format("task {} has nothing to run", t.name));
   for (auto& a : t.alternatives) {
@@ -70,10 +92,9 @@ Status check_program(const ProgramT& p, const Package& package) {
     return damaged("a table is empty");
   GE_RETURN_IF_ERROR(check_exprs(p));
   for (auto* ports : {&p.inputs, &p.outputs})
-    for (auto& port : *ports) {
-      if (port->dtype >= kDTypeCount) return damaged(format("'{}' has an unknown type", port->name));
-      GE_RETURN_IF_ERROR(check_indices(port->dims, p, "an input's or output's size"));
-    }
+    for (auto& port : *ports) GE_RETURN_IF_ERROR(check_port(*port, p));
+  for (auto& b : p.buffers) GE_RETURN_IF_ERROR(check_buffer(*b, p));
+  for (auto& s : p.symbols) GE_RETURN_IF_ERROR(check_symbol(*s, p));
   for (auto& t : p.tasks) GE_RETURN_IF_ERROR(check_task(*t, p, package));
   int32_t at = 0;
   for (auto& s : p.segments) {
@@ -81,6 +102,22 @@ Status check_program(const ProgramT& p, const Package& package) {
     at = s->end;
   }
   if (at != static_cast<int32_t>(p.tasks.size())) return damaged("the segments do not cover the tasks");
+  return ok();
+}
+
+// Sub-programs stand after the programs that run them, so none runs itself; and how deep they nest is bounded, as
+// the stack of a run is.
+Status check_nesting(const Package& package) {
+  constexpr int kMaxDepth = 100;
+  auto& programs = package.model.programs;
+  std::vector<int> depth(programs.size(), 1);
+  for (size_t i = programs.size(); i-- > 0;)
+    for (auto& t : programs[i]->tasks)
+      for (int32_t s : t->programs) {
+        if (static_cast<size_t>(s) <= i) return damaged(format("task {} runs its own program", t->name));
+        depth[i] = std::max(depth[i], depth[static_cast<size_t>(s)] + 1);
+        if (depth[i] > kMaxDepth) return damaged("its programs nest too deep");
+      }
   return ok();
 }
 
@@ -95,7 +132,7 @@ Status check(const Package& p) {
   for (auto& e : p.model.entries)
     if (e->program < 0 || static_cast<size_t>(e->program) >= p.model.programs.size()) return damaged("an entry names no program");
   for (auto& program : p.model.programs) GE_RETURN_IF_ERROR(check_program(*program, p));
-  return ok();
+  return check_nesting(p);
 }
 
 }  // namespace ge::om

@@ -134,31 +134,34 @@ enum class ValueKind : uint8_t {
   tensor = 0,
   sequence = 1,
   optional = 2,
+  optional_sequence = 3,
   MIN = tensor,
-  MAX = optional
+  MAX = optional_sequence
 };
 
-inline const ValueKind (&EnumValuesValueKind())[3] {
+inline const ValueKind (&EnumValuesValueKind())[4] {
   static const ValueKind values[] = {
     ValueKind::tensor,
     ValueKind::sequence,
-    ValueKind::optional
+    ValueKind::optional,
+    ValueKind::optional_sequence
   };
   return values;
 }
 
 inline const char * const *EnumNamesValueKind() {
-  static const char * const names[4] = {
+  static const char * const names[5] = {
     "tensor",
     "sequence",
     "optional",
+    "optional_sequence",
     nullptr
   };
   return names;
 }
 
 inline const char *EnumNameValueKind(ValueKind e) {
-  if (flatbuffers::IsOutRange(e, ValueKind::tensor, ValueKind::optional)) return "";
+  if (flatbuffers::IsOutRange(e, ValueKind::tensor, ValueKind::optional_sequence)) return "";
   const size_t index = static_cast<size_t>(e);
   return EnumNamesValueKind()[index];
 }
@@ -170,37 +173,40 @@ enum class BufferKind : uint8_t {
   weight = 3,
   state = 4,
   capture = 5,
+  pool = 6,
   MIN = arena,
-  MAX = capture
+  MAX = pool
 };
 
-inline const BufferKind (&EnumValuesBufferKind())[6] {
+inline const BufferKind (&EnumValuesBufferKind())[7] {
   static const BufferKind values[] = {
     BufferKind::arena,
     BufferKind::input,
     BufferKind::output,
     BufferKind::weight,
     BufferKind::state,
-    BufferKind::capture
+    BufferKind::capture,
+    BufferKind::pool
   };
   return values;
 }
 
 inline const char * const *EnumNamesBufferKind() {
-  static const char * const names[7] = {
+  static const char * const names[8] = {
     "arena",
     "input",
     "output",
     "weight",
     "state",
     "capture",
+    "pool",
     nullptr
   };
   return names;
 }
 
 inline const char *EnumNameBufferKind(BufferKind e) {
-  if (flatbuffers::IsOutRange(e, BufferKind::arena, BufferKind::capture)) return "";
+  if (flatbuffers::IsOutRange(e, BufferKind::arena, BufferKind::pool)) return "";
   const size_t index = static_cast<size_t>(e);
   return EnumNamesBufferKind()[index];
 }
@@ -269,6 +275,7 @@ struct SymbolT : public flatbuffers::NativeTable {
   int32_t axis = -1;
   int32_t buffer = -1;
   int32_t element = 0;
+  int32_t task = -1;
 };
 
 struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
@@ -282,7 +289,8 @@ struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_INPUT = 10,
     VT_AXIS = 12,
     VT_BUFFER = 14,
-    VT_ELEMENT = 16
+    VT_ELEMENT = 16,
+    VT_TASK = 18
   };
   const flatbuffers::String *name() const {
     return GetPointer<const flatbuffers::String *>(VT_NAME);
@@ -305,6 +313,9 @@ struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   int32_t element() const {
     return GetField<int32_t>(VT_ELEMENT, 0);
   }
+  int32_t task() const {
+    return GetField<int32_t>(VT_TASK, -1);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_NAME) &&
@@ -315,6 +326,7 @@ struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            VerifyField<int32_t>(verifier, VT_AXIS, 4) &&
            VerifyField<int32_t>(verifier, VT_BUFFER, 4) &&
            VerifyField<int32_t>(verifier, VT_ELEMENT, 4) &&
+           VerifyField<int32_t>(verifier, VT_TASK, 4) &&
            verifier.EndTable();
   }
   SymbolT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -347,6 +359,9 @@ struct SymbolBuilder {
   void add_element(int32_t element) {
     fbb_.AddElement<int32_t>(Symbol::VT_ELEMENT, element, 0);
   }
+  void add_task(int32_t task) {
+    fbb_.AddElement<int32_t>(Symbol::VT_TASK, task, -1);
+  }
   explicit SymbolBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -366,10 +381,12 @@ inline flatbuffers::Offset<Symbol> CreateSymbol(
     int32_t input = -1,
     int32_t axis = -1,
     int32_t buffer = -1,
-    int32_t element = 0) {
+    int32_t element = 0,
+    int32_t task = -1) {
   SymbolBuilder builder_(_fbb);
   builder_.add_max(max);
   builder_.add_min(min);
+  builder_.add_task(task);
   builder_.add_element(element);
   builder_.add_buffer(buffer);
   builder_.add_axis(axis);
@@ -391,7 +408,8 @@ inline flatbuffers::Offset<Symbol> CreateSymbolDirect(
     int32_t input = -1,
     int32_t axis = -1,
     int32_t buffer = -1,
-    int32_t element = 0) {
+    int32_t element = 0,
+    int32_t task = -1) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   return ge::om::CreateSymbol(
       _fbb,
@@ -401,7 +419,8 @@ inline flatbuffers::Offset<Symbol> CreateSymbolDirect(
       input,
       axis,
       buffer,
-      element);
+      element,
+      task);
 }
 
 flatbuffers::Offset<Symbol> CreateSymbol(flatbuffers::FlatBufferBuilder &_fbb, const SymbolT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -413,6 +432,7 @@ struct PortT : public flatbuffers::NativeTable {
   ge::om::ValueKind kind = ge::om::ValueKind::tensor;
   std::vector<int32_t> dims{};
   int32_t buffer = -1;
+  bool unranked = false;
 };
 
 struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
@@ -424,7 +444,8 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_DTYPE = 6,
     VT_KIND = 8,
     VT_DIMS = 10,
-    VT_BUFFER = 12
+    VT_BUFFER = 12,
+    VT_UNRANKED = 14
   };
   const flatbuffers::String *name() const {
     return GetPointer<const flatbuffers::String *>(VT_NAME);
@@ -441,6 +462,9 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   int32_t buffer() const {
     return GetField<int32_t>(VT_BUFFER, -1);
   }
+  bool unranked() const {
+    return GetField<uint8_t>(VT_UNRANKED, 0) != 0;
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_NAME) &&
@@ -450,6 +474,7 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            VerifyOffset(verifier, VT_DIMS) &&
            verifier.VerifyVector(dims()) &&
            VerifyField<int32_t>(verifier, VT_BUFFER, 4) &&
+           VerifyField<uint8_t>(verifier, VT_UNRANKED, 1) &&
            verifier.EndTable();
   }
   PortT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -476,6 +501,9 @@ struct PortBuilder {
   void add_buffer(int32_t buffer) {
     fbb_.AddElement<int32_t>(Port::VT_BUFFER, buffer, -1);
   }
+  void add_unranked(bool unranked) {
+    fbb_.AddElement<uint8_t>(Port::VT_UNRANKED, static_cast<uint8_t>(unranked), 0);
+  }
   explicit PortBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -493,11 +521,13 @@ inline flatbuffers::Offset<Port> CreatePort(
     uint8_t dtype = 0,
     ge::om::ValueKind kind = ge::om::ValueKind::tensor,
     flatbuffers::Offset<flatbuffers::Vector<int32_t>> dims = 0,
-    int32_t buffer = -1) {
+    int32_t buffer = -1,
+    bool unranked = false) {
   PortBuilder builder_(_fbb);
   builder_.add_buffer(buffer);
   builder_.add_dims(dims);
   builder_.add_name(name);
+  builder_.add_unranked(unranked);
   builder_.add_kind(kind);
   builder_.add_dtype(dtype);
   return builder_.Finish();
@@ -514,7 +544,8 @@ inline flatbuffers::Offset<Port> CreatePortDirect(
     uint8_t dtype = 0,
     ge::om::ValueKind kind = ge::om::ValueKind::tensor,
     const std::vector<int32_t> *dims = nullptr,
-    int32_t buffer = -1) {
+    int32_t buffer = -1,
+    bool unranked = false) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   auto dims__ = dims ? _fbb.CreateVector<int32_t>(*dims) : 0;
   return ge::om::CreatePort(
@@ -523,7 +554,8 @@ inline flatbuffers::Offset<Port> CreatePortDirect(
       dtype,
       kind,
       dims__,
-      buffer);
+      buffer,
+      unranked);
 }
 
 flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb, const PortT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -2014,6 +2046,7 @@ inline void Symbol::UnPackTo(SymbolT *_o, const flatbuffers::resolver_function_t
   { auto _e = axis(); _o->axis = _e; }
   { auto _e = buffer(); _o->buffer = _e; }
   { auto _e = element(); _o->element = _e; }
+  { auto _e = task(); _o->task = _e; }
 }
 
 inline flatbuffers::Offset<Symbol> Symbol::Pack(flatbuffers::FlatBufferBuilder &_fbb, const SymbolT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2031,6 +2064,7 @@ inline flatbuffers::Offset<Symbol> CreateSymbol(flatbuffers::FlatBufferBuilder &
   auto _axis = _o->axis;
   auto _buffer = _o->buffer;
   auto _element = _o->element;
+  auto _task = _o->task;
   return ge::om::CreateSymbol(
       _fbb,
       _name,
@@ -2039,7 +2073,8 @@ inline flatbuffers::Offset<Symbol> CreateSymbol(flatbuffers::FlatBufferBuilder &
       _input,
       _axis,
       _buffer,
-      _element);
+      _element,
+      _task);
 }
 
 inline PortT *Port::UnPack(const flatbuffers::resolver_function_t *_resolver) const {
@@ -2056,6 +2091,7 @@ inline void Port::UnPackTo(PortT *_o, const flatbuffers::resolver_function_t *_r
   { auto _e = kind(); _o->kind = _e; }
   { auto _e = dims(); if (_e) { _o->dims.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->dims[_i] = _e->Get(_i); } } }
   { auto _e = buffer(); _o->buffer = _e; }
+  { auto _e = unranked(); _o->unranked = _e; }
 }
 
 inline flatbuffers::Offset<Port> Port::Pack(flatbuffers::FlatBufferBuilder &_fbb, const PortT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2071,13 +2107,15 @@ inline flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb
   auto _kind = _o->kind;
   auto _dims = _o->dims.size() ? _fbb.CreateVector(_o->dims) : 0;
   auto _buffer = _o->buffer;
+  auto _unranked = _o->unranked;
   return ge::om::CreatePort(
       _fbb,
       _name,
       _dtype,
       _kind,
       _dims,
-      _buffer);
+      _buffer,
+      _unranked);
 }
 
 inline BufferT *Buffer::UnPack(const flatbuffers::resolver_function_t *_resolver) const {

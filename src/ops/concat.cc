@@ -1,6 +1,7 @@
 // Concat, and Split as its inverse. Inputs of a Concat are made inside its output where possible;
 // outputs of a Split are views.
 #include "base/text.h"
+#include "ops/axes_from_data.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -112,7 +113,9 @@ Result<std::vector<Dim>> part_sizes(const InferContext& c, const Dim& size) {
     }
     if (sum.known() && size.known() && !(sum == size))
       return c.fail(format("the sizes add up to {}, the axis has {}", sum.value(), size.value()));
-    return *e;
+    auto sizes = *e;
+    if (!(sum == size)) sizes[0] = only_if(equal(sum, size), sizes[0]);
+    return sizes;
   }
   auto count = static_cast<int64_t>(n);
   int64_t given = attr_int(c.node, "num_outputs", count);
@@ -217,7 +220,8 @@ const Register split(OpDef{.name = "Split",
                            .reference = reference_split,
                            .lower = lower_views,
                            .view = view_split,
-                           .layout = layout_of_input});
+                           .layout = layout_of_input,
+                           .sizes = 1u << 1});
 
 }  // namespace
 }  // namespace ge::ops

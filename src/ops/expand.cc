@@ -143,9 +143,9 @@ Status reference_tile(LowerContext& c) {
 const Register registered[] = {
     Register(OpDef{.name = "Expand", .min_inputs = 2, .max_inputs = 2, .since = 8,
                    .doc = "Repeats axes of size 1, as broadcasting does.", .infer = infer_expand,
-                   .reference = reference_expand, .lower = lower_views, .view = view_expand}),
+                   .reference = reference_expand, .lower = lower_views, .view = view_expand, .sizes = 1u << 1}),
     Register(OpDef{.name = "Tile", .min_inputs = 2, .max_inputs = 2, .since = 6, .doc = "Repeats the input along each axis.",
-                   .infer = infer_tile, .reference = reference_tile, .lower = lower_tile, .view = view_tile}),
+                   .infer = infer_tile, .reference = reference_tile, .lower = lower_tile, .view = view_tile, .sizes = 1u << 1}),
 };
 
 }  // namespace

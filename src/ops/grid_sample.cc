@@ -71,7 +71,7 @@ const Register r1(OpDef{.name = "GridSample", .min_inputs = 2, .max_inputs = 2, 
 const Register r2(OpDef{.name = "AffineGrid", .min_inputs = 2, .max_inputs = 2, .since = 20,
                         .attrs = {{"align_corners", "-1 and 1 are the outer pixels' centres (1) or edges."}},
                         .doc = "The grid of an affine map of the unit square or cube.", .infer = infer_affine,
-                        .reference = reference_affine});
+                        .reference = reference_affine, .sizes = 1u << 1});
 
 }  // namespace
 }  // namespace ge::ops

@@ -50,11 +50,16 @@ std::optional<std::vector<int64_t>> InferContext::ints(int i) const {
   return out;
 }
 
-Dim InferContext::fresh(std::string_view what) {
-  std::string symbol = format("{}.{}", node.name, what);
+std::string own_symbol(const Graph& g, const Node& n, std::string_view what) {
+  std::string symbol = format("{}{}.{}", g.scope, n.name, what);
   for (char& c : symbol)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
-  graph.symbols.emplace(symbol, ir::SymbolInfo{});
+  return symbol;
+}
+
+Dim InferContext::fresh(std::string_view what) {
+  std::string symbol = own_symbol(graph, node, what);
+  graph.symbols.emplace(symbol, ir::SymbolInfo{.data = true});
   return Dim::symbol(symbol);
 }
 
@@ -161,6 +166,11 @@ void LowerContext::call(std::string kernel, std::vector<Arg> ins, std::vector<Ar
   calls.push_back({std::move(kernel), std::move(ins), std::move(outs), std::move(ints), std::move(floats),
                    std::move(blob)});
 }
+void LowerContext::size(const Dim& symbol, Arg from, int element) {
+  GE_CHECK(!symbol.symbol_name().empty(), "a size from data is no symbol: " + symbol.text());
+  sizes.push_back({std::string(symbol.symbol_name()), std::move(from), element});
+}
+Dim LowerContext::own(std::string_view what) const { return Dim::symbol(own_symbol(graph, node, what)); }
 Error LowerContext::fail(std::string message) const {
   return node_error(code::kUnsupportedOp, node.name, format("{}: {}", node.op, message));
 }

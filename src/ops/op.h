@@ -61,6 +61,8 @@ struct InferContext {
   Error fail(std::string message, std::string fix = "") const;
 };
 
+// The name of the size `what` that a node decides.
+std::string own_symbol(const Graph& g, const Node& n, std::string_view what);
 // Axis in -rank..rank-1 to 0..rank-1, or an error naming the node.
 Result<int> normalize_axis(const InferContext& c, int64_t axis, int rank);
 // numpy broadcasting of all inputs' shapes; error if they cannot.
@@ -109,6 +111,14 @@ struct CallSpec {
   std::vector<Dim> ints;               // evaluated at binding time
   std::vector<double> floats;
   std::vector<std::byte> blob;
+  std::vector<std::shared_ptr<Graph>> graphs = {};   // sub-programs of an executor kernel
+};
+
+// A symbol that a call decides: element `element` of what lies in `from`, which is i64 and dense.
+struct SizeSource {
+  std::string symbol;
+  Arg from;
+  int element = 0;
 };
 
 class LowerContext {
@@ -122,6 +132,7 @@ class LowerContext {
   std::vector<Temp> temps;
   std::vector<Tensor> constants;
   std::vector<CallSpec> calls;         // run in this order
+  std::vector<SizeSource> sizes;       // calls that use these symbols run in a later segment
 
   int inputs() const { return static_cast<int>(node.inputs.size()); }
   bool has(int i) const { return i < inputs() && bool(node.inputs[static_cast<size_t>(i)]); }
@@ -145,6 +156,9 @@ class LowerContext {
   Arg temp(DType t, std::vector<Dim> dims);
   void call(std::string kernel, std::vector<Arg> in, std::vector<Arg> out, std::vector<Dim> ints = {},
             std::vector<double> floats = {}, std::vector<std::byte> blob = {});
+  void size(const Dim& symbol, Arg from, int element);
+  // The symbol that inference named `what` for this node.
+  Dim own(std::string_view what) const;
   Error fail(std::string message) const;
 
  private:
@@ -208,6 +222,15 @@ struct OpDef {
   // Physical layout: what perm of the axes this op likes for its output, given its inputs' (empty:
   // row-major). Null: row-major.
   std::vector<int> (*layout)(const Graph&, const Node&) = nullptr;
+
+  // Runs as executor kernels (control flow, sequences): operands are dense, and the sizes of outputs may be what
+  // the run says.
+  bool executor = false;
+  // Bit i: input i decides sizes or parameters. Where its elements are not known, inference puts a ge.Read before
+  // it, whose elements are symbols: sizes (never negative), or any numbers.
+  uint32_t sizes = 0, parameters = 0;
+  // The known elements of its output are symbols that it decides itself.
+  bool reads = false;
 
   bool deterministic = true;           // false: random ops; never folded or merged
   bool foldable = true;                // may be computed while compiling when all inputs are constants

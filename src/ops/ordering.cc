@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "ops/axes_from_data.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -99,9 +100,9 @@ Status infer_cum(InferContext& c) {
 
 Status emit_cum(LowerContext& c) {
   auto axis = c.elements(1);
-  if (!axis || axis->size() != 1 || !(*axis)[0].known()) return c.fail("its axis is known only at run time");
+  if (!axis || axis->size() != 1 || !c.type(0).ranked) return c.fail("its axis is known only at run time");
   c.call("ref.CumSum", {c.in(0)}, {c.out()},
-         {wrap_axis((*axis)[0].value(), c.type(0).rank()), attr_int(c.node, "exclusive", 0) != 0,
+         {wrapped_axis((*axis)[0], c.type(0).rank()), attr_int(c.node, "exclusive", 0) != 0,
           attr_int(c.node, "reverse", 0) != 0, c.node.op == "CumProd"});
   return ok();
 }
@@ -124,14 +125,15 @@ OpDef cumulative(const char* op, int since) {
           .attrs = {{"exclusive", "Without the element itself."}, {"reverse", "From the end."}},
           .doc = "Sums or products of all elements up to each one along an axis.",
           .infer = infer_cum,
-          .reference = emit_cum};
+          .reference = emit_cum,
+          .parameters = 1u << 1};
 }
 
 const Register registered[] = {
     Register(OpDef{.name = "TopK", .min_inputs = 2, .max_inputs = 2, .max_outputs = 2,
                    .attrs = {{"axis", "Along which to look."}, {"largest", "Largest (1) or smallest."}, {"sorted", "Always sorted here."}},
                    .doc = "The k largest or smallest elements along an axis, and their indices.", .infer = infer_top_k,
-                   .upgrade = upgrade_top_k, .reference = emit_top_k}),
+                   .upgrade = upgrade_top_k, .reference = emit_top_k, .sizes = 1u << 1}),
     Register(arg("ArgMax")),
     Register(arg("ArgMin")),
     Register(cumulative("CumSum", 11)),

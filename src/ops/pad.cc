@@ -1,6 +1,7 @@
 // Pad: constant, reflect, edge and wrap; negative pads crop.
 #include "base/text.h"
 #include "kernels/move/element.h"
+#include "ops/axes_from_data.h"
 #include "ops/pad.h"
 #include "ops/shape_util.h"
 
@@ -14,6 +15,11 @@ std::optional<Pads> pads_of(const Graph& g, const Node& n) {
   if (n.inputs.size() > 3 && n.inputs[3]) {
     auto given = g.elements(n.inputs[3]);
     if (!given) return std::nullopt;
+    if (!known_dims(*given)) {
+      if (e->size() != 2 * given->size()) return std::nullopt;
+      auto half = e->begin() + static_cast<int64_t>(given->size());
+      return Pads{by_axis(*given, {e->begin(), half}, std::vector<Dim>(rank)), by_axis(*given, {half, e->end()}, std::vector<Dim>(rank))};
+    }
     for (auto& a : *given) {
       if (!a.known()) return std::nullopt;
       axes.push_back(static_cast<size_t>(wrap_axis(a.value(), static_cast<int>(rank))));
@@ -44,8 +50,8 @@ Status check(const InferContext& c) {
   if (c.has(2) && c.dtype(2) != c.dtype(0) && !(c.constant(2) && is_float(c.dtype(0)))) return c.fail(format("the value is {}, the data {}", name(c.dtype(2)), name(c.dtype(0))));
   if (c.has(2) && c.ranked(2) && product(c.dims(2)).known() && !product(c.dims(2)).is(1)) return c.fail("the value is not one element");
   size_t n = static_cast<size_t>(c.rank(0));
+  if (auto named = c.elements(3)) n = named->size();
   if (auto axes = c.ints(3)) {
-    n = axes->size();
     for (int64_t a : *axes) {
       GE_TRY(int axis, normalize_axis(c, a, c.rank(0)));
       (void)axis;
@@ -135,7 +141,8 @@ const Register pad(OpDef{.name = "Pad",
                          .reference = reference,
                          .lower = lower,
                          .view = view,
-                         .layout = layout_of_input});
+                         .layout = layout_of_input,
+                         .parameters = 1u << 1 | 1u << 3});
 
 }  // namespace
 }  // namespace ge::ops

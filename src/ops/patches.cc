@@ -43,7 +43,7 @@ Status infer_col(InferContext& c) {
   GE_RETURN_IF_ERROR(require_index(c, 2));
   if (c.ranked(0) && c.rank(0) != 3) return c.fail(format("{} has not 3 axes", text(c.dims(0))));
   auto image = c.elements(1);
-  auto block = c.ints(2);
+  auto block = c.elements(2);
   if (!image && c.ranked(1) && c.rank(1) == 1 && c.dims(1)[0].known()) image = fresh_dims(c, static_cast<size_t>(c.dims(1)[0].value()));
   if (!image) {
     c.set_unranked(0, c.dtype(0));
@@ -55,15 +55,16 @@ Status infer_col(InferContext& c) {
     size_t n = attr_ints(c.node, a).size();
     if (n && n != (a[0] == 'p' ? 2 * r : r)) return c.fail(format("{} has {} numbers", a, n));
   }
-  int64_t taps = 1;
+  Dim taps(1);
   for (size_t i = 0; block && i < r; ++i) {
-    if ((*block)[i] < 1 || (*block)[i] > (1 << 20)) return c.fail(format("a block is {}", (*block)[i]));
-    taps *= (*block)[i];
-    if (taps > (1 << 30)) return c.fail("the blocks are too large");
+    auto& b = (*block)[i];
+    if (b.known() && (b.value() < 1 || b.value() > (1 << 20))) return c.fail(format("a block is {}", b.value()));
+    taps = taps * b;
+    if (taps.known() && taps.value() > (1 << 30)) return c.fail("the blocks are too large");
   }
   Dim batch = c.ranked(0) ? c.dims(0)[0] : c.fresh("n"), channels = c.ranked(0) && block ? floordiv(c.dims(0)[1], taps) : c.fresh("c");
-  if (c.ranked(0) && block && c.dims(0)[1].known() && c.dims(0)[1].value() % taps)
-    return c.fail(format("{} rows are no multiple of the {} elements of a block", c.dims(0)[1].value(), taps));
+  if (c.ranked(0) && block && c.dims(0)[1].known() && taps.known() && c.dims(0)[1].value() % taps.value())
+    return c.fail(format("{} rows are no multiple of the {} elements of a block", c.dims(0)[1].value(), taps.value()));
   std::vector<Dim> out{batch, channels};
   out.insert(out.end(), image->begin(), image->end());
   c.set(0, c.dtype(0), std::move(out));
@@ -124,14 +125,14 @@ Status reference_unpool(LowerContext& c) {
 const Register registered[] = {
     Register(OpDef{.name = "CenterCropPad", .min_inputs = 2, .max_inputs = 2, .since = 18,
                    .attrs = {{"axes", "That the shape speaks of; default all."}},
-                   .doc = "Cut or padded with zeros evenly to a shape.", .infer = infer_crop, .reference = reference_crop}),
+                   .doc = "Cut or padded with zeros evenly to a shape.", .infer = infer_crop, .reference = reference_crop, .sizes = 1u << 1}),
     Register(OpDef{.name = "Col2Im", .min_inputs = 3, .max_inputs = 3, .since = 18,
                    .attrs = {{"strides", "Steps of the windows."}, {"dilations", "Steps between taps."}, {"pads", "Around the image."}},
-                   .doc = "Windows added up to an image.", .infer = infer_col, .reference = reference_col}),
+                   .doc = "Windows added up to an image.", .infer = infer_col, .reference = reference_col, .sizes = 1u << 1 | 1u << 2}),
     Register(OpDef{.name = "MaxUnpool", .min_inputs = 2, .max_inputs = 3, .since = 9,
                    .attrs = {{"kernel_shape", "Of the pooling."}, {"strides", "Of the pooling."}, {"pads", "Of the pooling."}},
                    .doc = "Zeros with the input at the places that MaxPool gave.", .infer = infer_unpool,
-                   .reference = reference_unpool}),
+                   .reference = reference_unpool, .sizes = 1u << 2}),
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "kernels/reference/reduce.h"
 
 #include "base/text.h"
+#include "ops/axes_from_data.h"
 #include "ops/elementwise.h"
 #include "ops/fused_tail.h"
 #include "ops/rows.h"
@@ -84,7 +85,13 @@ Status infer(InferContext& c) {
     }
   auto reduced = reduced_axes(c.graph, c.node, rank);
   if (!reduced) {
-    c.set_unranked(0, t);
+    auto axes = c.elements(1);
+    if (!axes || axes->size() > static_cast<size_t>(rank)) {
+      c.set_unranked(0, t);
+      return ok();
+    }
+    auto mask = axis_mask(*axes, rank);
+    c.set(0, t, keeps(c.node) ? with_ones(c.dims(0), mask) : without_axes(c.dims(0), mask, axes->size()));
     return ok();
   }
   std::vector<Dim> dims;
@@ -119,7 +126,18 @@ Result<std::vector<bool>> known_axes(const LowerContext& c) {
   return c.fail("the axes must be known while compiling");
 }
 
+// Axes that data say: into memory of its own, where the reduced axes are kept.
+Status emit_by_data(LowerContext& c) {
+  auto axes = c.elements(1);
+  if (!axes) return c.fail("the axes must be known while compiling");
+  Arg kept = c.temp(c.type(0).dtype, with_ones(c.type(0).dims, axis_mask(*axes, c.type(0).rank())));
+  c.call("ref.Reduce", {c.in(0)}, {kept}, {static_cast<int64_t>(code_of(c.node))});
+  c.call("move.reshape", {kept}, {c.out()});
+  return ok();
+}
+
 Status emit(LowerContext& c, const char* kernel) {
+  if (!reduced_axes(c.graph, c.node, c.type(0).rank())) return emit_by_data(c);
   GE_TRY(auto reduced, known_axes(c));
   GE_TRY(auto view, kept_view(c, reduced));
   c.call(kernel, {c.in(0)}, {c.out_as(0, view)}, {static_cast<int64_t>(code_of(c.node))});
@@ -179,6 +197,7 @@ bool vector(VectorContext& c) {
 }
 
 Status lower(LowerContext& c) {
+  if (!reduced_axes(c.graph, c.node, c.type(0).rank())) return emit_by_data(c);
   GE_TRY(auto reduced, known_axes(c));
   DType t = c.type(0).dtype;
   int rows = trailing(reduced);
@@ -226,6 +245,7 @@ OpDef define(const Entry& e) {
   d.vector = vector;
   d.row_axes = row_axes;
   d.layout = layout;
+  d.parameters = 1u << 1;
   return d;
 }
 

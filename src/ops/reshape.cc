@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "ops/axes_from_data.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -17,6 +18,9 @@ void set_flat(InferContext& c, std::vector<Dim> dims) {
 std::optional<Strided> view_flat(const Graph& g, const Node& n, int, const Strided& in) {
   auto& out = g.value(n.outputs[0]).type;
   if (!out.ranked) return std::nullopt;
+  // Sizes that data say may not fit: the copy checks them.
+  bool data = std::any_of(out.dims.begin(), out.dims.end(), [&](auto& d) { return g.decided_by_data(d); });
+  if (data && !(product(in.dims) == product(out.dims))) return std::nullopt;
   return reshape_view(in, out.dims);
 }
 
@@ -41,7 +45,23 @@ Result<Dim> inferred_size(const InferContext& c, std::vector<Dim> in, std::vecto
   return floordiv(total, part);
 }
 
+// A size that data say: it may be -1 or 0.
+bool any_number(const Graph& g, const Dim& d) { return g.decided_by_data(d) && lower_bound(g, d) < 0; }
+
+std::vector<Dim> reshaped_by_data(const InferContext& c, const std::vector<Dim>& shape, bool allow_zero) {
+  std::vector<Dim> kept, out;
+  Dim part(1);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    kept.push_back(allow_zero || i >= c.dims(0).size() ? shape[i] : select(equal(shape[i], 0), c.dims(0)[i], shape[i]));
+    part = part * select(equal(shape[i], -1), 1, kept.back());
+  }
+  Dim rest = floordiv(product(c.dims(0)), max(part, 1));
+  for (size_t i = 0; i < shape.size(); ++i) out.push_back(select(equal(shape[i], -1), rest, kept[i]));
+  return out;
+}
+
 Result<std::vector<Dim>> reshaped(const InferContext& c, const std::vector<Dim>& shape, bool allow_zero) {
+  if (c.ranked(0) && std::any_of(shape.begin(), shape.end(), [&](auto& d) { return any_number(c.graph, d); })) return reshaped_by_data(c, shape, allow_zero);
   std::vector<Dim> out;
   int unknown = -1;
   bool zero = false;
@@ -124,7 +144,12 @@ Status infer_squeeze(InferContext& c) {
   if (c.has(1)) {
     GE_RETURN_IF_ERROR(require_index(c, 1));
     auto axes = c.ints(1);
-    if (!axes) return c.fail("its axes are known only at run time");
+    if (!axes) {
+      auto e = c.elements(1);
+      if (!e || e->size() > dims.size()) return c.fail("its axes are known only at run time");
+      set_flat(c, without_axes(dims, axis_mask(*e, c.rank(0)), e->size()));
+      return ok();
+    }
     for (int64_t a : *axes) {
       GE_TRY(int axis, normalize_axis(c, a, c.rank(0)));
       const Dim& d = dims[static_cast<size_t>(axis)];
@@ -146,12 +171,17 @@ Status infer_unsqueeze(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   GE_RETURN_IF_ERROR(require_index(c, 1));
   auto axes = c.ints(1);
-  if (!axes) return c.fail("its axes are known only at run time");
+  auto e = c.elements(1);
+  if (!e) return c.fail("its axes are known only at run time");
   if (!c.ranked(0)) {
     c.set_unranked(0, c.dtype(0));
     return ok();
   }
-  int rank = c.rank(0) + static_cast<int>(axes->size());
+  int rank = c.rank(0) + static_cast<int>(e->size());
+  if (!axes && rank <= kMaxRank) {
+    set_flat(c, with_axes_of(c.dims(0), axis_mask(*e, rank)));
+    return ok();
+  }
   if (rank > kMaxRank) return c.fail(format("{} axes, at most {}", rank, kMaxRank));
   std::vector<bool> fresh(static_cast<size_t>(rank));
   for (int64_t a : *axes) {
@@ -183,6 +213,7 @@ std::optional<Strided> view_axes(const Graph& g, const Node& n, int, const Strid
   auto axes = n.inputs.size() > 1 && n.inputs[1] ? g.elements(n.inputs[1]) : std::nullopt;
   std::vector<bool> one(more.size());
   if (axes) {
+    if (!known_dims(*axes)) return std::nullopt;
     for (auto& a : *axes) one[static_cast<size_t>(wrap_axis(a.value(), static_cast<int>(more.size())))] = true;
   } else {
     for (size_t i = 0; i < more.size(); ++i) one[i] = more[i].is(1);
@@ -208,6 +239,7 @@ OpDef flat(const char* op, int min_inputs, int max_inputs, const char* doc, Stat
   d.reference = reference_flat;
   d.lower = lower_flat;
   d.view = view_flat;
+  d.parameters = max_inputs > 1 ? 1u << 1 : 0;
   return d;
 }
 

@@ -1,5 +1,5 @@
-// NonZero, Compress, Unique, ReverseSequence. The sizes of the first three depend on data: they are
-// symbols that running binds; only what is known while compiling can be lowered so far.
+// NonZero, Compress, ReverseSequence. How many entries the first two have depends on data: a task counts them, and
+// the rest runs in a later segment.
 #include "base/text.h"
 #include "kernels/move/element.h"
 #include "ops/shape_util.h"
@@ -7,7 +7,14 @@
 namespace ge::ops {
 namespace {
 
-Status not_yet(LowerContext& c) { return c.fail("the size of its output depends on data, which is not supported yet"); }
+// Emits the count that decides axis `axis` of the output, where that is not known while compiling.
+void count_entries(LowerContext& c, int of, int axis, Dim most) {
+  const Dim& count = c.out_type().dims[static_cast<size_t>(axis)];
+  if (!(count == c.own("count"))) return;
+  Arg counted = c.temp(DType::i64, {1});
+  c.call("host.count_nonzero", {c.in(of)}, {counted}, {std::move(most)});
+  c.size(count, counted, 0);
+}
 
 Status infer_non_zero(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
@@ -22,14 +29,14 @@ Status infer_non_zero(InferContext& c) {
   return ok();
 }
 
-// Runs when the count is known, that is for constants.
 Status emit_non_zero(LowerContext& c) {
-  if (!c.constant_of(0)) return not_yet(c);
+  if (!c.type(0).ranked) return c.fail("the number of axes of its input is not known");
+  count_entries(c, 0, 1, product(c.type(0).dims));
   c.call("ref.NonZero", {c.in(0)}, {c.out()});
   return ok();
 }
 
-// ---- Compress: known when the condition is a constant.
+// ---- Compress
 
 Status infer_compress(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
@@ -62,33 +69,13 @@ Status infer_compress(InferContext& c) {
 }
 
 Status emit_compress(LowerContext& c) {
-  if (!c.constant_of(1)) return not_yet(c);
+  if (!c.type(0).ranked) return c.fail("the number of axes of its input is not known");
+  auto& dims = c.type(0).dims;
+  int along = has_attr(c.node, "axis") ? wrap_axis(attr_int(c.node, "axis", 0), c.type(0).rank()) : 0;
+  // A condition longer than the axis counts only up to its end.
+  count_entries(c, 1, along, has_attr(c.node, "axis") ? dims[static_cast<size_t>(along)] : product(dims));
   int64_t axis = has_attr(c.node, "axis") ? wrap_axis(attr_int(c.node, "axis", 0), c.type(0).rank()) : -1;
   c.call("ref.Compress", {c.in(0), c.in(1)}, {c.out()}, {axis});
-  return ok();
-}
-
-// ---- Unique
-
-Status infer_unique(InferContext& c) {
-  GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  Dim count = c.fresh("count");
-  if (!has_attr(c.node, "axis")) {
-    c.set(0, c.dtype(0), {count});
-  } else if (c.ranked(0)) {
-    GE_TRY(int axis, normalize_axis(c, attr_int(c.node, "axis", 0), c.rank(0)));
-    auto dims = c.dims(0);
-    dims[static_cast<size_t>(axis)] = count;
-    c.set(0, c.dtype(0), std::move(dims));
-  } else {
-    c.set_unranked(0, c.dtype(0));
-  }
-  Dim inverse = !c.ranked(0) ? c.fresh("inverse") : product(c.dims(0));
-  if (has_attr(c.node, "axis") && c.ranked(0))
-    inverse = c.dims(0)[static_cast<size_t>(wrap_axis(attr_int(c.node, "axis", 0), c.rank(0)))];
-  c.set(1, DType::i64, {count});
-  c.set(2, DType::i64, {inverse});
-  c.set(3, DType::i64, {count});
   return ok();
 }
 
@@ -115,10 +102,6 @@ const Register registered[] = {
     Register(OpDef{.name = "Compress", .min_inputs = 2, .max_inputs = 2, .since = 9,
                    .attrs = {{"axis", "Along which; absent: the flat input."}},
                    .doc = "The entries for which the condition holds.", .infer = infer_compress, .reference = emit_compress}),
-    Register(OpDef{.name = "Unique", .min_inputs = 1, .max_inputs = 1, .max_outputs = 4, .since = 11,
-                   .attrs = {{"axis", "Along which; absent: the flat input."}, {"sorted", "In order (1) or as they come."}},
-                   .unit = kernels::Unit::host, .doc = "The different entries, and where they are.", .infer = infer_unique,
-                   .reference = not_yet}),
     Register(OpDef{.name = "ReverseSequence", .min_inputs = 2, .max_inputs = 2, .since = 10,
                    .attrs = {{"batch_axis", "0 or 1."}, {"time_axis", "0 or 1."}},
                    .doc = "Reverses the first entries of each sequence.", .infer = infer_reverse, .reference = emit_reverse}),

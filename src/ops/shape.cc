@@ -209,6 +209,12 @@ Status infer_range(InferContext& c) {
 }
 
 Status emit_range(LowerContext& c) {
+  const Dim& count = c.out_type().dims[0];
+  if (count == c.own("count")) {
+    Arg counted = c.temp(DType::i64, {1});
+    c.call("host.range_count", {c.in(0), c.in(1), c.in(2)}, {counted});
+    c.size(count, counted, 0);
+  }
   auto e = range_elements(c.graph, c.node);
   if (e && is_integer(c.type(0).dtype)) c.call("move.range", {}, {c.out()}, {(*e)[0], (*e)[2]});
   else c.call("move.range", {c.in(0), c.in(2)}, {c.out()});
@@ -228,7 +234,7 @@ const Register registered[] = {
                    .doc = "A tensor that the model holds.", .infer = infer_constant, .reference = lower_constant}),
     Register(OpDef{.name = "ConstantOfShape", .min_inputs = 1, .max_inputs = 1, .since = 9,
                    .attrs = {{"value", "One element; default f32 0."}}, .doc = "A tensor of the given sizes, all elements alike.",
-                   .infer = infer_constant_of_shape, .reference = emit_fill, .lower = emit_fill}),
+                   .infer = infer_constant_of_shape, .reference = emit_fill, .lower = emit_fill, .sizes = 1u << 0}),
     Register(OpDef{.name = "Range", .min_inputs = 3, .max_inputs = 3, .since = 11,
                    .doc = "start, start + delta, ... before limit.", .infer = infer_range, .reference = emit_range,
                    .lower = emit_range}),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "ops/axes_from_data.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -29,8 +30,21 @@ struct AxisSlice {
     }
     Dim positive = max_of(g, min_of(g, i, high), low);
     if (lower_bound(g, i) >= 0) return positive;
-    Dim negative = max_of(g, min_of(g, i + size, high), low);
+    // Data say numbers of any size: "to the end" is often the largest.
+    Dim negative = max_of(g, min_of(g, (g.decided_by_data(i) ? min(i, 0) : i) + size, high), low);
     return select(Dim::call(DimCall::less, {i, Dim(0)}), negative, positive);
+  }
+
+  // A step that data say may go either way; 0 has no value.
+  Range of(const Dim& start, const Dim& end, const Dim& step) const {
+    if (step.known()) return of(start, end, step.value());
+    return by(start, end, max(min(step, kFar), -kFar));
+  }
+  Range by(const Dim& start, const Dim& end, const Dim& step) const {
+    Range up = of(start, end, 1), down = of(start, end, -1);
+    Dim back = Dim::call(DimCall::less, {step, Dim(0)});
+    Dim ups = floordiv(up.count + step - Dim(1), step), downs = floordiv(down.count - step - Dim(1), Dim(0) - step);
+    return {select(back, down.start, up.start), step, max(select(back, downs, ups), 0)};
   }
 
   Range of(const Dim& start, const Dim& end, int64_t step) const {
@@ -53,8 +67,7 @@ struct AxisSlice {
 
 // Parameters as lists of one length; nullopt while something is known only at run time.
 struct Parameters {
-  std::vector<Dim> starts, ends;
-  std::vector<int64_t> axes, steps;
+  std::vector<Dim> starts, ends, axes, steps;
 };
 
 std::optional<std::vector<int64_t>> numbers(const Graph& g, ValueId v) {
@@ -70,14 +83,14 @@ std::optional<Parameters> parameters(const Graph& g, const Node& n) {
   if (!starts || !ends) return std::nullopt;
   p.starts = std::move(*starts), p.ends = std::move(*ends);
   if (has(3)) {
-    auto axes = numbers(g, n.inputs[3]);
+    auto axes = g.elements(n.inputs[3]);
     if (!axes) return std::nullopt;
     p.axes = std::move(*axes);
   } else {
     for (size_t i = 0; i < p.starts.size(); ++i) p.axes.push_back(static_cast<int64_t>(i));
   }
   if (has(4)) {
-    auto steps = numbers(g, n.inputs[4]);
+    auto steps = g.elements(n.inputs[4]);
     if (!steps) return std::nullopt;
     p.steps = std::move(*steps);
   } else {
@@ -90,8 +103,18 @@ std::optional<Parameters> parameters(const Graph& g, const Node& n) {
 std::vector<Range> ranges(const Graph& g, const Parameters& p, const std::vector<Dim>& dims) {
   std::vector<Range> out;
   for (auto& d : dims) out.push_back({Dim(0), Dim(1), d});
+  if (!known_dims(p.axes)) {
+    auto named = axis_mask(p.axes, static_cast<int>(dims.size()));
+    auto starts = by_axis(p.axes, p.starts, std::vector<Dim>(dims.size())), ends = by_axis(p.axes, p.ends, dims);
+    auto steps = by_axis(p.axes, p.steps, std::vector<Dim>(dims.size(), Dim(1)));
+    for (size_t k = 0; k < dims.size(); ++k) {
+      Range cut = AxisSlice{g, dims[k]}.of(starts[k], ends[k], steps[k]);
+      out[k] = {select(named[k], cut.start, 0), select(named[k], cut.step, 1), select(named[k], cut.count, dims[k])};
+    }
+    return out;
+  }
   for (size_t i = 0; i < p.axes.size(); ++i) {
-    auto axis = static_cast<size_t>(wrap_axis(p.axes[i], static_cast<int>(dims.size())));
+    auto axis = static_cast<size_t>(wrap_axis(p.axes[i].value(), static_cast<int>(dims.size())));
     out[axis] = AxisSlice{g, dims[axis]}.of(p.starts[i], p.ends[i], p.steps[i]);
   }
   return out;
@@ -103,9 +126,10 @@ Status check(const InferContext& c, const Parameters& p) {
     return c.fail(format("{} starts, {} ends, {} axes, {} steps", n, p.ends.size(), p.axes.size(), p.steps.size()));
   std::vector<bool> seen(static_cast<size_t>(c.rank(0)));
   for (size_t i = 0; i < n; ++i) {
-    if (p.steps[i] == 0) return c.fail("a step is 0");
-    GE_TRY(int axis, normalize_axis(c, p.axes[i], c.rank(0)));
-    if (seen[static_cast<size_t>(axis)]) return c.fail(format("axis {} is given twice", p.axes[i]));
+    if (p.steps[i].is(0)) return c.fail("a step is 0");
+    if (!p.axes[i].known()) continue;
+    GE_TRY(int axis, normalize_axis(c, p.axes[i].value(), c.rank(0)));
+    if (seen[static_cast<size_t>(axis)]) return c.fail(format("axis {} is given twice", p.axes[i].value()));
     seen[static_cast<size_t>(axis)] = true;
   }
   return ok();
@@ -131,7 +155,7 @@ Status infer_unknown(InferContext& c) {
 
 void slice_elements(InferContext& c, const std::vector<Range>& r) {
   auto e = known_elements(c, 0);
-  if (!e || e->dims.size() != 1 || !r[0].start.known() || !r[0].count.known()) return;
+  if (!e || e->dims.size() != 1 || !r[0].start.known() || !r[0].count.known() || !r[0].step.known()) return;
   std::vector<Dim> out;
   for (int64_t i = 0; i < r[0].count.value(); ++i)
     out.push_back(e->values[static_cast<size_t>(r[0].start.value() + i * r[0].step.value())]);
@@ -196,7 +220,8 @@ const Register slice(OpDef{.name = "Slice",
                            .reference = reference,
                            .lower = lower_views,
                            .view = view,
-                           .layout = layout_of_input});
+                           .layout = layout_of_input,
+                           .parameters = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4});
 
 }  // namespace
 }  // namespace ge::ops

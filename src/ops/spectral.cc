@@ -1,5 +1,6 @@
 // DFT and STFT.
 #include "base/text.h"
+#include "ops/axes_from_data.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -23,11 +24,30 @@ Status check_complex(const InferContext& c, int rank_least) {
 
 // ---- DFT
 
-std::optional<int64_t> axis_of(const Graph& g, const Node& n) {
-  if (n.inputs.size() < 3 || !n.inputs[2]) return -2;
+std::optional<Dim> axis_of(const Graph& g, const Node& n) {
+  if (n.inputs.size() < 3 || !n.inputs[2]) return Dim(-2);
   auto e = g.elements(n.inputs[2]);
-  if (!e || e->size() != 1 || !(*e)[0].known()) return std::nullopt;
-  return (*e)[0].value();
+  if (!e || e->size() != 1) return std::nullopt;
+  return (*e)[0];
+}
+
+// What the transform makes of the size along its axis.
+Dim transformed(const InferContext& c, Dim size) {
+  bool inverse = flag(c.node, "inverse", 0), onesided = flag(c.node, "onesided", 0);
+  if (c.has(1)) size = *number(c, 1);
+  else if (inverse && onesided) size = Dim(2) * (size - Dim(1));
+  return onesided && !inverse ? floordiv(size, 2) + Dim(1) : size;
+}
+
+Status infer_dft_by_data(InferContext& c, const Dim& axis) {
+  if (c.has(1) && !number(c, 1)) return c.fail("its dft_length is known only at run time");
+  auto dims = c.dims(0);
+  auto mask = axis_mask({axis}, c.rank(0));
+  for (size_t k = 0; k + 1 < dims.size(); ++k) dims[k] = select(mask[k], transformed(c, dims[k]), dims[k]);
+  // The last axis holds the parts of a number.
+  dims.back() = only_if(Dim(1) - mask.back(), Dim(flag(c.node, "onesided", 0) && flag(c.node, "inverse", 0) ? 1 : 2));
+  c.set(0, c.dtype(0), std::move(dims));
+  return ok();
 }
 
 Status infer_dft(InferContext& c) {
@@ -40,7 +60,8 @@ Status infer_dft(InferContext& c) {
     c.set_unranked(0, c.dtype(0));
     return ok();
   }
-  GE_TRY(int a, normalize_axis(c, *axis, c.rank(0)));
+  if (!axis->known()) return infer_dft_by_data(c, *axis);
+  GE_TRY(int a, normalize_axis(c, axis->value(), c.rank(0)));
   if (a == c.rank(0) - 1) return c.fail("the last axis holds the parts of a number");
   bool inverse = flag(c.node, "inverse", 0), onesided = flag(c.node, "onesided", 0);
   auto dims = c.dims(0);
@@ -61,9 +82,10 @@ Status infer_dft(InferContext& c) {
 
 Status reference_dft(LowerContext& c) {
   auto& x = c.type(0);
-  int a = wrap_axis(axis_of(c.graph, c.node).value_or(-2), x.rank());
+  Dim a = wrapped_axis(*axis_of(c.graph, c.node), x.rank());
   bool inverse = flag(c.node, "inverse", 0), onesided = flag(c.node, "onesided", 0);
-  Dim length = x.dims[static_cast<size_t>(a)];
+  Dim length;
+  for (size_t k = 0; k < x.dims.size(); ++k) length = select(equal(a, Dim(static_cast<int64_t>(k))), x.dims[k], length);
   if (c.has(1)) {
     auto e = c.elements(1);
     if (!e) return c.fail("its dft_length is known only at run time");
@@ -136,10 +158,11 @@ Status reference_stft(LowerContext& c) {
 const Register r1(OpDef{.name = "DFT", .min_inputs = 1, .max_inputs = 3, .since = 17,
                         .attrs = {{"inverse", "The inverse transform."}, {"onesided", "Half the spectrum of a real signal."}},
                         .doc = "Discrete Fourier transform along an axis.", .infer = infer_dft, .upgrade = upgrade_dft,
-                        .reference = reference_dft});
+                        .reference = reference_dft, .sizes = 1u << 1, .parameters = 1u << 2});
 const Register r2(OpDef{.name = "STFT", .min_inputs = 2, .max_inputs = 4, .since = 17,
                         .attrs = {{"onesided", "Half the spectrum of a real signal."}},
-                        .doc = "Fourier transforms of windowed frames.", .infer = infer_stft, .reference = reference_stft});
+                        .doc = "Fourier transforms of windowed frames.", .infer = infer_stft, .reference = reference_stft,
+                        .sizes = 1u << 1 | 1u << 3});
 
 }  // namespace
 }  // namespace ge::ops

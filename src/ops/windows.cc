@@ -59,6 +59,7 @@ OpDef window(const char* name) {
   d.doc = "Weights of a window of that size.";
   d.infer = infer_window;
   d.reference = reference_window;
+  d.sizes = 1u << 0;
   return d;
 }
 
@@ -67,7 +68,7 @@ const Register r2(window("HammingWindow"));
 const Register r3(window("BlackmanWindow"));
 const Register r4(OpDef{.name = "MelWeightMatrix", .min_inputs = 5, .max_inputs = 5, .since = 17,
                         .attrs = {{"output_datatype", "Type of the output."}},
-                        .doc = "Weights from a spectrum to mel bins.", .infer = infer_mel, .reference = reference_mel});
+                        .doc = "Weights from a spectrum to mel bins.", .infer = infer_mel, .reference = reference_mel, .sizes = 1u << 0 | 1u << 1});
 
 }  // namespace
 }  // namespace ge::ops

@@ -1,4 +1,5 @@
 // Common subexpressions: nodes with the same op, inputs and attributes become one; equal constants too.
+#include <algorithm>
 #include <map>
 
 #include "base/hash.h"
@@ -38,6 +39,28 @@ void merge_constants(ir::Graph& g, bool& changed) {
   }
 }
 
+// Decides a size of its output: other values may bear that size's name already.
+bool decides_sizes(const ir::Graph& g, const ir::Node& n) {
+  auto* def = ops::find(n.op);
+  if (def && def->reads) return true;
+  auto data = [&](const std::string& s) {
+    auto it = g.symbols.find(s);
+    return it != g.symbols.end() && it->second.data;
+  };
+  std::vector<std::string> made, given;
+  for (auto v : n.outputs)
+    if (v)
+      for (auto& d : g.value(v).type.dims) d.symbols(made);
+  if (std::none_of(made.begin(), made.end(), data)) return false;
+  for (auto v : n.inputs)
+    if (v) {
+      for (auto& d : g.value(v).type.dims) d.symbols(given);
+      if (g.value(v).content)
+        for (auto& d : *g.value(v).content) d.symbols(given);
+    }
+  return std::any_of(made.begin(), made.end(), [&](auto& s) { return data(s) && std::find(given.begin(), given.end(), s) == given.end(); });
+}
+
 }  // namespace
 
 Result<bool> cse(ir::Graph& g, PassContext&) {
@@ -47,7 +70,7 @@ Result<bool> cse(ir::Graph& g, PassContext&) {
   for (ir::NodeId id : g.order()) {
     auto& n = g.node(id);
     auto* def = ops::find(n.op);
-    if (!def || !def->deterministic) continue;
+    if (!def || !def->deterministic || decides_sizes(g, n)) continue;
     std::string key = n.op;
     for (auto v : n.inputs) key += format(",{}", v.v);
     auto [lo, hi] = seen.equal_range(key);

@@ -7,6 +7,13 @@
 namespace ge::passes {
 namespace {
 
+std::vector<std::shared_ptr<ir::Graph>> nested_graphs(const ir::Node& n) {
+  std::vector<std::shared_ptr<ir::Graph>> out;
+  for (auto& [key, attr] : n.attrs)
+    if (auto* g = std::get_if<std::shared_ptr<ir::Graph>>(&attr)) out.push_back(*g);
+  return out;
+}
+
 constexpr int kRounds = 4;   // one that becomes another that becomes a third
 
 Result<bool> expand_some(ir::Graph& g, bool with_reference) {
@@ -30,6 +37,8 @@ Status spell_out(ir::Graph& g) {
     if (!changed) break;
     GE_RETURN_IF_ERROR(infer(g));
   }
+  for (ir::NodeId id : g.order())
+    for (auto& body : nested_graphs(g.node(id))) GE_RETURN_IF_ERROR(spell_out(*body));
   return ok();
 }
 

@@ -61,6 +61,8 @@ bool merge_reshapes(ir::Graph& g, NodeId id) {
   auto target = g.elements(n.inputs[1]);
   auto& out = g.value(n.outputs[0]).type;
   if (!target || !out.ranked) return false;
+  // A number from data may turn out to be 0 or -1.
+  if (std::any_of(target->begin(), target->end(), [](auto& d) { return !d.known() && d.lower_bound() < 0; })) return false;
   bool zeros = std::any_of(target->begin(), target->end(), [](auto& d) { return d.is(0); });
   if (zeros) {
     int unknown = static_cast<int>(std::count_if(out.dims.begin(), out.dims.end(), [](auto& d) { return !d.known(); }));
@@ -139,6 +141,9 @@ bool sum_of_two(ir::Graph& g, NodeId id) {
 bool shape_reads_nothing(ir::Graph& g, NodeId id) {
   auto& n = g.node(id);
   if (n.op != "Shape" || !g.value(n.inputs[0]).producer || !g.value(n.outputs[0]).content) return false;
+  // The node that decides a size may yet be merged with another.
+  auto& elements = *g.value(n.outputs[0]).content;
+  if (std::any_of(elements.begin(), elements.end(), [&](auto& d) { return g.decided_by_data(d); })) return false;
   std::vector<std::string> sizes;
   for (auto& d : *g.value(n.outputs[0]).content) sizes.push_back(d.text());
   NodeId made = g.insert("ge.Sizes", {}, {g.value(n.outputs[0]).type}, {{"sizes", sizes}}, id);

@@ -12,12 +12,14 @@ namespace ge::passes {
 // physical layout.
 std::vector<Pass> pipeline() {
   return {
+      {"inline_branches", "the branch of an If that constants or sizes decide", inline_branches},
       {"expand", "operators that others say are written as these", expand},
       {"widen", "f16 between operators becomes f32", widen},
       {"quantized_moves", "moves of dequantised bytes move the bytes", quantized_moves},
       {"integer_products", "products of dequantised bytes become sums of bytes", integer_products},
       {"fold", "constants computed while compiling", fold},
       {"dce", "what nobody reads is dropped", dce},
+      {"inline_branches_folded", "conditions that became constants", inline_branches},
       {"normal_form", "one way to write what means the same", normal_form},
       {"sink_transposes", "Transposes go below elementwise nodes", sink_transposes},
       {"normal_form_sunk", "Transposes that met", normal_form},
@@ -29,6 +31,7 @@ std::vector<Pass> pipeline() {
       {"vector_regions", "elementwise and row nodes become vector programs", vector_regions},
       {"precision", "operands of products in bf16, where that is allowed and faster", precision},
       {"dce_last", "what the rewrites left over", dce},
+      {"bodies", "all passes on nested graphs", bodies},
   };
 }
 
@@ -40,7 +43,7 @@ Status run_pipeline(ir::Graph& g, PassContext& context) {
     auto start = std::chrono::steady_clock::now();
     bool any = false;
     // Simplifying passes feed one another; a bound keeps a rule that undoes another from hanging us.
-    int rounds = name.starts_with("normal_form") || name == "fold" ? 4 : 1;
+    int rounds = name.starts_with("normal_form") || name.starts_with("inline_branches") || name == "fold" ? 4 : 1;
     for (int i = 0; i < rounds; ++i) {
       auto changed = pass.run(g, context);
       if (!changed.ok()) return Status(std::move(changed).take_error()).context("pass " + name);

@@ -11,13 +11,33 @@ using ir::ValueId;
 using ops::Strided;
 using ops::storage_view;
 
+namespace {
+
+bool decided_by_data(const ir::Graph& g, const ir::Type& t) {
+  return std::any_of(t.dims.begin(), t.dims.end(), [&](auto& d) { return g.decided_by_data(d); });
+}
+
+// The executor task that makes it tells its size.
+bool is_open(const ir::Graph& g, ValueId v) {
+  auto& x = g.value(v);
+  if (!x.producer) return false;
+  auto* op = ops::find(g.node(x.producer).op);
+  return op && op->executor && (x.type.kind != ir::TypeKind::tensor || !x.type.ranked || decided_by_data(g, x.type));
+}
+
+Dim element_count(const ir::Type& t) {
+  return t.kind == ir::TypeKind::tensor && t.ranked ? product(t.dims) : Dim(0);
+}
+
+}  // namespace
+
 Placement::Placement(const ir::Graph& g, const PlacementOptions& options) : g_(g), options_(options) {
   places_.resize(g.value_capacity());
   view_nodes_.resize(g.node_capacity());
   output_of_.assign(g.value_capacity(), -1);
   for (size_t i = 0; i < g.inputs.size(); ++i) {
     auto& v = g.value(g.inputs[i]);
-    int s = add_storage({StorageKind::input, static_cast<int>(i), g.inputs[i], v.type.dtype, product(v.type.dims)});
+    int s = add_storage({StorageKind::input, static_cast<int>(i), g.inputs[i], v.type.dtype, element_count(v.type)});
     places_[static_cast<size_t>(g.inputs[i].v)] = {s, Strided::dense(v.type.dims)};
   }
   auto order = g.order();
@@ -59,6 +79,7 @@ void Placement::place_outputs() {
         break;
       root = n.inputs[0];
     }
+    if (root != v && is_open(g_, root)) root = v;
     auto& value = g_.value(root);
     bool usable = value.producer && !value.constant && value.layout.empty() && output_of_[static_cast<size_t>(root.v)] < 0;
     if (!usable && root != v) {
@@ -66,6 +87,9 @@ void Placement::place_outputs() {
       auto& same = g_.value(v);
       usable = same.producer && !same.constant && same.layout.empty() && output_of_[static_cast<size_t>(v.v)] < 0;
     }
+    // What is no plain tensor is moved whole, from where it was made.
+    auto& type = g_.value(v).type;
+    usable &= (type.kind == ir::TypeKind::tensor && type.ranked) || is_open(g_, v);
     if (!usable) {
       copies_.push_back({static_cast<int>(i), v});
       continue;
@@ -81,8 +105,8 @@ void Placement::own(ValueId id) {
   if (place.storage >= 0) return;
   int output = output_of_[static_cast<size_t>(id.v)];
   place.view = storage_view(v);
-  place.storage = add_storage({output >= 0 ? StorageKind::output : v.constant ? StorageKind::weight : StorageKind::arena,
-                               output, id, v.type.dtype, product(v.type.dims)});
+  place.storage = add_storage({output >= 0 ? StorageKind::output : v.constant ? StorageKind::weight : is_open(g_, id) ? StorageKind::pool : StorageKind::arena,
+                               output, id, v.type.dtype, element_count(v.type)});
 }
 
 void Placement::place_parts(const std::vector<NodeId>& order) {
@@ -91,6 +115,8 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
     auto* op = ops::find(n.op);
     if (!op || !op->place || n.outputs.size() != 1 || !n.outputs[0] || g_.elements(n.outputs[0])) continue;
     ValueId out = n.outputs[0];
+    // Its parts may be made before its size is known.
+    if (decided_by_data(g_, g_.value(out).type)) continue;
     own(out);
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       ValueId in = n.inputs[i];
@@ -100,7 +126,7 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
       bool twice = std::count(n.inputs.begin(), n.inputs.end(), in) > 1;
       if (!v.producer || v.constant || place.storage >= 0 || twice || output_of_[static_cast<size_t>(in.v)] >= 0 || g_.elements(in)) continue;
       auto* maker = ops::find(g_.node(v.producer).op);
-      if (maker && maker->view) continue;  // it would have to be copied: the view stays, Concat copies
+      if (maker && (maker->view || maker->executor)) continue;  // it would have to be copied: the view stays, Concat copies
       auto part = op->place(g_, n, static_cast<int>(i), places_[static_cast<size_t>(out.v)].view);
       if (!part) continue;
       place = {places_[static_cast<size_t>(out.v)].storage, *part};

@@ -17,14 +17,15 @@ struct PlacementOptions {
   bool views = true;     // false: every value has storage of its own (memory reuse switched off)
 };
 
-enum class StorageKind : uint8_t { arena, input, output, weight };
+// pool: made by an executor task, whose size it alone tells.
+enum class StorageKind : uint8_t { arena, input, output, weight, pool };
 
 struct Storage {
   StorageKind kind = StorageKind::arena;
   int index = -1;               // input or output number
   ir::ValueId value;            // that made it; for weights the constant
   DType dtype = DType::none;
-  Dim elements;                 // of dtype
+  Dim elements;                 // of dtype; 0 where nothing is known of the shape
 };
 
 struct ValuePlace {

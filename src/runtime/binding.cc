@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "kernels/isa.h"
 #include "om/expressions.h"
+#include "runtime/value.h"
 
 namespace ge::runtime {
 namespace {
@@ -15,12 +16,6 @@ constexpr int64_t kMaxBytes = int64_t(1) << 46;
 Error damaged(std::string what) {
   return error(code::kParse, std::move(what), "the .om file is damaged or was made for other sizes",
                "compile the model again");
-}
-
-std::string shape_text(std::span<const int64_t> dims) {
-  std::string s = "[";
-  for (size_t i = 0; i < dims.size(); ++i) s += format("{}{}", i ? "," : "", dims[i]);
-  return s + "]";
 }
 
 // Row-major strides, or an empty vector when the element count overflows.
@@ -62,6 +57,7 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
                    has_symbol ? "" : "[GE] ERROR: Input shape is not supported: dynamic shape detected (the model was compiled for fixed sizes)",
                    has_symbol ? "feed sizes that the model allows" : "feed this shape, or compile the model with dynamic sizes (--input_shape with -1)");
     };
+    if (port.unranked || port.kind != om::ValueKind::tensor) continue;
     if (dims.size() != port.dims.size())
       return mismatch(format("{} axes instead of {}", dims.size(), port.dims.size()));
     for (size_t k = 0; k < dims.size(); ++k) {
@@ -88,15 +84,22 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
 }
 
 Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package, const om::ProgramT& program,
-                                                     std::span<const int64_t> symbols, const BindOptions& options) {
+                                                     std::span<const int64_t> symbols, const BindOptions& options, int segment) {
   auto b = std::make_shared<Binding>();
   b->program = &program;
   b->symbols.assign(symbols.begin(), symbols.end());
+  b->segment = segment;
   b->threads = std::max(1, options.threads);
+  int32_t first = 0, end = static_cast<int32_t>(program.tasks.size());
+  if (!program.segments.empty()) {
+    if (segment < 0 || static_cast<size_t>(segment) >= program.segments.size()) return damaged("A segment is missing.");
+    first = program.segments[static_cast<size_t>(segment)]->first, end = program.segments[static_cast<size_t>(segment)]->end;
+    if (first < 0 || end < first || static_cast<size_t>(end) > program.tasks.size()) return damaged("A segment leaves the tasks.");
+  }
   GE_RETURN_IF_ERROR(om::evaluate(program, symbols, b->exprs));
   GE_RETURN_IF_ERROR(b->bind_buffers(package));
-  for (size_t t = 0; t < program.tasks.size(); ++t)
-    GE_RETURN_IF_ERROR(b->bind_task(package, static_cast<int32_t>(t)).context(format("task {} ({})", t, program.tasks[t]->name)));
+  for (int32_t t = first; t < end; ++t)
+    GE_RETURN_IF_ERROR(b->bind_task(package, t).context(format("task {} ({})", t, program.tasks[static_cast<size_t>(t)]->name)));
   for (size_t i = 0; i < b->views.size(); ++i) {
     b->views[i].dims = b->pool_.data() + b->pool_at_[i];
     b->views[i].strides = b->views[i].dims + b->views[i].rank;
@@ -104,6 +107,10 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
   for (size_t t = 0; t < b->tasks.size(); ++t) {
     auto& task = b->tasks[t];
     auto& name = program.tasks[static_cast<size_t>(task.task)]->name;
+    if (task.kernel->executor) {
+      task.work.chunks = 0;
+      continue;
+    }
     auto work = task.kernel->prepare(b->call(task));
     if (!work.ok()) {
       Error e = std::move(work).take_error();
@@ -143,12 +150,18 @@ double Binding::operations() const {
 Status Binding::bind_buffers(const om::Package& package) {
   auto dims_of = [&](const om::PortT& port, std::vector<int64_t>& dims) -> Result<int64_t> {
     int64_t bytes = size_of(static_cast<DType>(port.dtype));
+    if (port.unranked || port.kind != om::ValueKind::tensor) return om::kUnknown;
     if (bytes <= 0) return damaged(format("'{}' has an element type that cannot be run.", port.name));
     for (int32_t e : port.dims) {
       if (e < 0 || static_cast<size_t>(e) >= exprs.size()) return damaged(format("The shape of '{}' is missing.", port.name));
       int64_t d = exprs[static_cast<size_t>(e)];
-      if (d == om::kUnknown || d < 0) return damaged(format("The shape of '{}' is not known before the run.", port.name));
       dims.push_back(d);
+      if (d == om::kUnknown || bytes == om::kUnknown) {
+        bytes = om::kUnknown;
+        continue;
+      }
+      if (d < 0)
+        return error(code::kRunFailed, format("'{}' would have the shape {}: a size is negative.", port.name, shape_text(dims)));
       if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxBytes)
         return error(code::kTooLarge, format("'{}' would be too large: {}.", port.name, shape_text(dims)));
     }
@@ -157,10 +170,12 @@ Status Binding::bind_buffers(const om::Package& package) {
   std::vector<int64_t> in_bytes, out_bytes;
   for (auto& p : program->inputs) {
     GE_TRY(int64_t n, dims_of(*p, input_dims.emplace_back()));
+    if (n == om::kUnknown && p->kind == om::ValueKind::tensor && !p->unranked) return damaged(format("The shape of '{}' is not known before the run.", p->name));
     in_bytes.push_back(n);
   }
   for (auto& p : program->outputs) {
     GE_TRY(int64_t n, dims_of(*p, output_dims.emplace_back()));
+    open_outputs |= n == om::kUnknown;
     out_bytes.push_back(n);
   }
   for (size_t i = 0; i < program->buffers.size(); ++i) {
@@ -175,7 +190,7 @@ Status Binding::bind_buffers(const om::Package& package) {
       case om::BufferKind::arena:
         if (b.bytes < 0 || static_cast<size_t>(b.bytes) >= exprs.size()) return damaged(format("Buffer {} has no size.", i));
         bytes = exprs[static_cast<size_t>(b.bytes)];
-        if (bytes < 0 || bytes > kMaxBytes) return error(code::kTooLarge, format("Buffer {} would need {} bytes.", i, bytes));
+        if ((bytes < 0 && bytes != om::kUnknown) || bytes > kMaxBytes) return error(code::kTooLarge, format("Buffer {} would need {} bytes.", i, bytes));
         if (b.first < 0 || b.last < b.first || static_cast<size_t>(b.last) >= program->tasks.size())
           return damaged(format("Buffer {} has no lifetime.", i));
         break;
@@ -194,15 +209,24 @@ Status Binding::bind_buffers(const om::Package& package) {
         bytes = static_cast<int64_t>(b.weight_bytes);
         break;
       }
+      case om::BufferKind::pool:
+        bytes = b.bytes >= 0 && static_cast<size_t>(b.bytes) < exprs.size() ? exprs[static_cast<size_t>(b.bytes)] : om::kUnknown;
+        break;
       default: return error(code::kUnsupportedOp, format("Buffer {} is of a kind that this version cannot run.", i));
     }
-    if (b.value != om::ValueKind::tensor) return error(code::kUnsupportedOp, format("Buffer {} is not a tensor.", i));
+    if (b.value != om::ValueKind::tensor) bytes = om::kUnknown;
     buffer_bytes.push_back(bytes);
   }
   return ok();
 }
 
-Status Binding::bind_view(const om::ViewT& v, bool written, const std::string& where) {
+bool Binding::starts_here(const om::BufferT& b) const {
+  if (program->segments.size() < 2) return true;
+  auto& s = *program->segments[static_cast<size_t>(segment)];
+  return b.first >= s.first && b.first < s.end;
+}
+
+Status Binding::bind_view(const om::ViewT& v, bool written, bool executor, const std::string& where) {
   View view;
   BoundView bound;
   pool_at_.push_back(pool_.size());
@@ -219,6 +243,15 @@ Status Binding::bind_view(const om::ViewT& v, bool written, const std::string& w
   view.dtype = static_cast<DType>(v.dtype);
   int64_t element = v.dtype < kDTypeCount ? size_of(view.dtype) : 0;
   if (element <= 0) return damaged(where + ": an operand has no element type.");
+  int64_t room = buffer_bytes[static_cast<size_t>(v.buffer)];
+  if (executor && (room == om::kUnknown || kind == om::BufferKind::pool)) {
+    bound.buffer = v.buffer;
+    bound.open = true;
+    views.push_back(view);
+    placed.push_back(bound);
+    return ok();
+  }
+  if (room == om::kUnknown) return damaged(where + format(": an operand's buffer ({}) has no size yet.", v.buffer));
   if (v.dims.size() > static_cast<size_t>(kMaxRank) || (!v.strides.empty() && v.strides.size() != v.dims.size()))
     return damaged(where + ": an operand has a wrong rank.");
   view.rank = static_cast<int32_t>(v.dims.size());
@@ -227,7 +260,9 @@ Status Binding::bind_view(const om::ViewT& v, bool written, const std::string& w
   for (int32_t e : v.dims) pool_.push_back(expr(e));
   bool empty = false;
   for (size_t i = 0; i < v.dims.size(); ++i) {
-    if (pool_[at + i] < 0) return damaged(where + format(": a size is negative or unknown ({}).", pool_[at + i]));
+    if (pool_[at + i] == om::kUnknown) return damaged(where + ": a size is unknown.");
+    if (pool_[at + i] < 0)
+      return error(code::kRunFailed, format("{}: a size is {}.", where, pool_[at + i]), "sizes that the data give do not fit together");
     empty |= pool_[at + i] == 0;
   }
   if (v.strides.empty()) {
@@ -248,7 +283,7 @@ Status Binding::bind_view(const om::ViewT& v, bool written, const std::string& w
   int64_t end;
   if (offset == om::kUnknown) return damaged(where + ": an operand's place is unknown.");
   if (empty) offset = 0;
-  else if (low < 0 || __builtin_mul_overflow(high, element, &end) || end > buffer_bytes[static_cast<size_t>(v.buffer)] - element)
+  else if (low < 0 || __builtin_mul_overflow(high, element, &end) || end > room - element)
     return damaged(where + format(": an operand (buffer {}) leaves its buffer.", v.buffer));
   bound.buffer = v.buffer;
   bound.byte_offset = offset * element;
@@ -281,8 +316,8 @@ Status Binding::bind_task(const om::Package& package, int32_t index) {
   t.view0 = static_cast<int32_t>(views.size());
   t.inputs = static_cast<int32_t>(chosen->ins.size());
   t.outputs = static_cast<int32_t>(chosen->outs.size());
-  for (auto& v : chosen->ins) GE_RETURN_IF_ERROR(bind_view(*v, false, task.name));
-  for (auto& v : chosen->outs) GE_RETURN_IF_ERROR(bind_view(*v, true, task.name));
+  for (auto& v : chosen->ins) GE_RETURN_IF_ERROR(bind_view(*v, false, t.kernel->executor, task.name));
+  for (auto& v : chosen->outs) GE_RETURN_IF_ERROR(bind_view(*v, true, t.kernel->executor, task.name));
   t.int0 = static_cast<int32_t>(ints.size());
   for (int32_t e : chosen->ints) {
     if (e < 0 || static_cast<size_t>(e) >= exprs.size() || exprs[static_cast<size_t>(e)] == om::kUnknown) return damaged("A parameter is missing.");
@@ -296,13 +331,16 @@ Status Binding::place(const BindOptions& options) {
   auto start = std::chrono::steady_clock::now();
   const om::PlanT* stored = nullptr;
   for (auto& p : program->plans)
-    if (p->symbols == symbols && p->offsets.size() == program->buffers.size()) stored = p.get();
+    if (segment == 0 && p->symbols == symbols && p->offsets.size() == program->buffers.size()) stored = p.get();
   std::vector<int64_t*> targets;
   buffer_offset.assign(program->buffers.size(), -1);
+  // What lives on after the segment only has to stay clear of the rest of it.
+  int32_t last_task = program->segments.size() < 2 ? INT32_MAX : program->segments[static_cast<size_t>(segment)]->end - 1;
   for (size_t i = 0; i < program->buffers.size(); ++i) {
     auto& b = *program->buffers[i];
-    if (b.kind != om::BufferKind::arena) continue;
-    arena::Interval x{b.first, b.last, buffer_bytes[i], b.align, -1};
+    if (b.kind != om::BufferKind::arena || !starts_here(b)) continue;
+    if (buffer_bytes[i] == om::kUnknown) return damaged(format("Buffer {} has no size yet.", i));
+    arena::Interval x{b.first, std::min(b.last, last_task), buffer_bytes[i], b.align, -1};
     if (!program->reuse) x.first = 0, x.last = static_cast<int32_t>(program->tasks.size());
     if (stored) {
       x.fixed = stored->offsets[i];
@@ -346,6 +384,21 @@ std::unique_ptr<om::PlanT> Binding::plan() const {
   p->lower_bound = lower_bound;
   p->proved = proved;
   return p;
+}
+
+bool is_plain(const om::Package& package, const om::ProgramT& program) {
+  if (program.segments.size() > 1) return false;
+  auto tensor = [](auto& port) { return port->kind == om::ValueKind::tensor && !port->unranked; };
+  if (!std::all_of(program.inputs.begin(), program.inputs.end(), tensor) || !std::all_of(program.outputs.begin(), program.outputs.end(), tensor)) return false;
+  if (std::any_of(program.symbols.begin(), program.symbols.end(), [](auto& s) { return s->buffer >= 0; })) return false;
+  for (auto& b : program.buffers)
+    if (b->kind == om::BufferKind::pool) return false;
+  for (auto& t : program.tasks)
+    for (auto& a : t->alternatives) {
+      auto* kernel = kernels::find(package.model.kernels[static_cast<size_t>(a->kernel)]);
+      if (!t->programs.empty() || (kernel && kernel->executor)) return false;
+    }
+  return true;
 }
 
 }  // namespace ge::runtime

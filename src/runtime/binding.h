@@ -1,6 +1,10 @@
-// Binding: a Program for one set of input sizes: every size, view, chunk count and offset as numbers.
+// Binding: one segment of a Program for one set of sizes: every size, view, chunk count and offset as numbers.
 // Immutable; made once for a shape and kept by the Model in a bounded cache. Making one validates what
 // the file says against these sizes: afterwards running cannot leave a buffer.
+//
+// Most programs have one segment, all of whose sizes follow from the inputs. Where sizes depend on data, a
+// later segment is bound when the tasks before it have given its symbols their values; it has an arena of its
+// own, for the buffers that it touches first.
 #pragma once
 
 #include <memory>
@@ -22,6 +26,7 @@ struct BindOptions {
 struct BoundView {
   int32_t buffer = -1;
   int64_t byte_offset = 0;                  // of the view inside its buffer
+  bool open = false;                        // an executor task's operand whose sizes only the run tells
 };
 
 struct BoundTask {
@@ -38,17 +43,19 @@ struct BoundTask {
 class Binding {
  public:
   static Result<std::shared_ptr<const Binding>> make(const om::Package& package, const om::ProgramT& program,
-                                                     std::span<const int64_t> symbols, const BindOptions& options);
+                                                     std::span<const int64_t> symbols, const BindOptions& options, int segment = 0);
 
   const om::ProgramT* program = nullptr;
+  int segment = 0;
   std::vector<int64_t> symbols, exprs;
-  std::vector<int64_t> buffer_bytes;
+  std::vector<int64_t> buffer_bytes;        // om::kUnknown while it depends on data
   std::vector<int64_t> buffer_offset;       // in the arena, else -1
   std::vector<BoundTask> tasks;
   std::vector<BoundView> placed;            // parallel to views
   std::vector<View> views;                  // data null
   std::vector<int64_t> ints;
-  std::vector<std::vector<int64_t>> input_dims, output_dims;
+  std::vector<std::vector<int64_t>> input_dims, output_dims;  // output sizes may be om::kUnknown, see open_outputs
+  bool open_outputs = false;                // an output's sizes are not known yet
   std::vector<arena::Interval> intervals;   // what is planned: buffers of the arena, then scratch of tasks
   int64_t arena = 0;                        // bytes, scratch for all threads included
   int64_t lower_bound = 0;
@@ -66,7 +73,8 @@ class Binding {
  private:
   Status bind_buffers(const om::Package& package);
   Status bind_task(const om::Package& package, int32_t index);
-  Status bind_view(const om::ViewT& v, bool written, const std::string& where);
+  Status bind_view(const om::ViewT& v, bool written, bool executor, const std::string& where);
+  bool starts_here(const om::BufferT& b) const;
   Status place(const BindOptions& options);
   std::vector<int64_t> pool_;               // dims and strides of all views
   std::vector<size_t> pool_at_;             // where each view's dims start, until pool_ is complete
@@ -75,5 +83,8 @@ class Binding {
 // Symbol values from input shapes; errors name the input, what it got and what is allowed.
 Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
                                           std::span<const std::vector<int64_t>> input_dims);
+
+// Runs by the task list alone: one segment, plain kernels, tensors of known rank. Others need a Frame.
+bool is_plain(const om::Package& package, const om::ProgramT& program);
 
 }  // namespace ge::runtime

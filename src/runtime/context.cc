@@ -59,6 +59,8 @@ Context::~Context() {
 }
 
 void Context::trim() {
+  frame_.reset();
+  blocks_.trim();
   if (arena_) madvise(arena_, arena_size_, MADV_DONTNEED);
 }
 
@@ -152,6 +154,14 @@ Status Context::run(const std::shared_ptr<const Binding>& binding, std::span<con
     }
   }
   return ok();
+}
+
+Status Context::run(const om::Package& package, int program, BindingCache& bindings, int threads,
+                    std::span<const Value> inputs, Sink& outputs, Profile* profile) {
+  if (!frame_) frame_ = std::make_unique<Frame>(program);
+  Team team(threads);
+  Execution x{package, bindings, blocks_, team, profile};
+  return frame_->run(x, inputs, outputs);
 }
 
 }  // namespace ge::runtime

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "runtime/binding.h"
+#include "runtime/frame.h"
 #include "runtime/pool.h"
+#include "runtime/profile.h"
 
 namespace ge::runtime {
-
-class Profile;
 
 class Context {
  public:
@@ -25,9 +25,13 @@ class Context {
   // Runs all tasks. inputs and outputs: dense buffers of the Binding's sizes, aligned to their element.
   Status run(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights,
              std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile);
+  // Runs a program of any kind; inputs as Frame::run takes them.
+  Status run(const om::Package& package, int program, BindingCache& bindings, int threads,
+             std::span<const Value> inputs, Sink& outputs, Profile* profile);
   bool serves(const std::shared_ptr<const Binding>& b) const { return binding_ == b; }
   int64_t arena_bytes() const { return static_cast<int64_t>(arena_size_); }
-  void trim();  // gives the arena's memory back to the system
+  int64_t pool_bytes() const { return blocks_.bytes(); }
+  void trim();  // gives the memory back to the system
 
  private:
   Status attach(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights);
@@ -43,16 +47,8 @@ class Context {
     int64_t byte_offset;
   };
   std::vector<Patch> patches_;
-};
-
-// Times of tasks, collected when somebody asks for them.
-class Profile {
- public:
-  struct Entry {
-    int32_t task;
-    double start_us, us;
-  };
-  std::vector<Entry> entries;
+  Blocks blocks_;                 // before the frame, whose values lie in it
+  std::unique_ptr<Frame> frame_;
 };
 
 }  // namespace ge::runtime

@@ -11,6 +11,82 @@
 #include "om/reader.h"
 
 namespace ge::runtime {
+namespace {
+
+// The caller's buffers, made for the Binding's sizes.
+class Buffers : public Sink {
+ public:
+  Buffers(const Binding& b, std::span<void* const> outputs) : binding_(b), outputs_(outputs) {}
+  Result<std::byte*> tensor(size_t i, DType, std::span<const int64_t> dims) override {
+    auto& expected = binding_.output_dims[i];
+    if (!std::equal(dims.begin(), dims.end(), expected.begin(), expected.end()))
+      return error(code::kRunFailed, format("Output {} has shape {} instead of {}.", i, shape_text(dims), shape_text(expected)));
+    return static_cast<std::byte*>(outputs_[i]);
+  }
+  Status value(size_t i, Value v) override {
+    if (!v.is_tensor()) return error(code::kRunFailed, format("Output {} is no tensor.", i));
+    GE_TRY(std::byte* to, tensor(i, v.dtype, v.dims));
+    if (v.bytes()) std::memcpy(to, v.data, static_cast<size_t>(v.bytes()));
+    return ok();
+  }
+
+ private:
+  const Binding& binding_;
+  std::span<void* const> outputs_;
+};
+
+// Outputs with memory of their own.
+class Fresh : public Sink {
+ public:
+  explicit Fresh(std::vector<Value>& outputs) : outputs_(outputs) {}
+  Result<std::byte*> tensor(size_t i, DType t, std::span<const int64_t> dims) override {
+    GE_TRY(outputs_[i], make(t, dims));
+    return const_cast<std::byte*>(outputs_[i].data);
+  }
+  Status value(size_t i, Value v) override {
+    GE_TRY(outputs_[i], copy(v));
+    return ok();
+  }
+
+ private:
+  static Result<Value> make(DType t, std::span<const int64_t> dims) {
+    GE_TRY(int64_t bytes, checked_bytes(t, dims, "an output"));
+    auto* p = static_cast<std::byte*>(::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t(64), std::nothrow));
+    if (!p) return error(code::kOutOfMemory, format("{} for an output cannot be had.", bytes_text(static_cast<double>(bytes))));
+    return Value::tensor(t, dims, p, std::shared_ptr<const void>(p, [](const void* q) { ::operator delete(const_cast<void*>(q), std::align_val_t(64)); }));
+  }
+  static Result<Value> copy(const Value& v) {
+    Value out = v;
+    for (auto& item : out.items) {
+      GE_TRY(item, copy(item));
+    }
+    if (!v.is_tensor()) return out;
+    GE_TRY(out, make(v.dtype, v.dims));
+    if (v.bytes()) std::memcpy(const_cast<std::byte*>(out.data), v.data, static_cast<size_t>(v.bytes()));
+    return out;
+  }
+  std::vector<Value>& outputs_;
+};
+
+// Of the port's kind and type. Sizes are checked when they are bound.
+Status check_input(const om::PortT& port, const Value& v) {
+  auto kind = static_cast<Value::Kind>(port.kind);
+  auto refuse = [&](std::string what) { return error(code::kInputMismatch, format("Input '{}' {}.", port.name, what)); };
+  if (v.kind != kind) return refuse("is of another kind than the model takes");
+  if (v.dtype != static_cast<DType>(port.dtype)) return refuse(format("is {}, the model takes {}", name(v.dtype), name(static_cast<DType>(port.dtype))));
+  if (kind == Value::Kind::tensor) return ok();
+  bool optional = kind != Value::Kind::sequence;
+  if (optional && v.items.size() > 1) return refuse("holds more than one value");
+  auto inner = kind == Value::Kind::optional_sequence ? Value::Kind::sequence : Value::Kind::tensor;
+  for (auto& item : v.items) {
+    if (item.kind != inner || item.dtype != v.dtype) return refuse("holds a value of another type");
+    for (auto& x : item.items)
+      if (!x.is_tensor() || x.dtype != v.dtype) return refuse("holds a value of another type");
+  }
+  return ok();
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const LoadOptions& options) {
   GE_TRY(auto file, MappedFile::open(path));
@@ -30,8 +106,6 @@ Result<std::shared_ptr<Model>> Model::from(om::Package package, const LoadOption
   int entry = package.model.entries[0]->program;
   if (entry < 0 || static_cast<size_t>(entry) >= package.model.programs.size())
     return error(code::kParse, "The .om file's entry names no program.", "the file is damaged");
-  if (package.model.programs[static_cast<size_t>(entry)]->segments.size() > 1)
-    return error(code::kUnsupportedOp, "The model has sizes that depend on data, which this version cannot run.");
   if (options.huge_pages && !package.weights.empty()) {
     size_t size = (package.weights.size() + (2u << 20) - 1) / (2u << 20) * (2u << 20);
     void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -44,6 +118,8 @@ Result<std::shared_ptr<Model>> Model::from(om::Package package, const LoadOption
   auto m = std::shared_ptr<Model>(new Model(std::move(package)));
   m->entry_ = entry;
   m->threads_ = options.threads > 0 ? options.threads : default_threads();
+  m->plain_ = is_plain(m->package_, m->program());
+  m->segments_ = std::make_unique<BindingCache>(m->package_, m->threads_);
   return m;
 }
 
@@ -75,8 +151,7 @@ Result<std::shared_ptr<const Binding>> Model::bind(std::span<const std::vector<i
   }
 }
 
-Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
-                  std::span<void* const> outputs, Profile* profile) {
+std::unique_ptr<Context> Model::take(const std::shared_ptr<const Binding>& binding) {
   std::unique_ptr<Context> context;
   {
     std::lock_guard lock(mutex_);
@@ -91,7 +166,20 @@ Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const
       idle_.reserve(static_cast<size_t>(contexts_));
     }
   }
-  if (!context) context = std::make_unique<Context>();
+  return context ? std::move(context) : std::make_unique<Context>();
+}
+
+Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
+                  std::span<void* const> outputs, Profile* profile) {
+  if (!plain_) {
+    if (binding->open_outputs) return error(code::kUnsupportedOp, "The sizes of the model's outputs depend on data.", "there is no buffer to give before the run", "let the run make its outputs");
+    std::vector<Value> values;
+    for (size_t i = 0; i < program().inputs.size(); ++i)
+      values.push_back(Value::tensor(static_cast<DType>(program().inputs[i]->dtype), binding->input_dims[i], inputs[i]));
+    Buffers given(*binding, outputs);
+    return run_values(values, given, profile);
+  }
+  auto context = take(binding);
   int64_t before = context->arena_bytes();
   Status s = context->run(binding, package_.weights, inputs, outputs, profile);
   std::lock_guard lock(mutex_);
@@ -100,18 +188,61 @@ Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const
   return s;
 }
 
+Status Model::run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile) {
+  auto context = take(nullptr);
+  int64_t before = context->pool_bytes();
+  Status s = [&]() -> Status {
+    try {
+      return context->run(package_, entry_, *segments_, threads_, inputs, outputs, profile);
+    } catch (const std::bad_alloc&) {
+      return error(code::kOutOfMemory, "There is not enough memory for values of these sizes.");
+    }
+  }();
+  std::lock_guard lock(mutex_);
+  pool_ += context->pool_bytes() - before;
+  idle_.push_back(std::move(context));
+  return s;
+}
+
+Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* profile) {
+  auto& p = program();
+  if (inputs.size() != p.inputs.size())
+    return error(code::kInputMismatch, format("The model takes {} inputs, got {}.", p.inputs.size(), inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) GE_RETURN_IF_ERROR(check_input(*p.inputs[i], inputs[i]));
+  std::vector<Value> outputs(p.outputs.size());
+  Fresh sink(outputs);
+  if (!plain_) {
+    GE_RETURN_IF_ERROR(run_values(inputs, sink, profile));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].is_tensor() && !outputs[i].data) return error(code::kParse, format("Output '{}' was not made.", p.outputs[i]->name), "the .om file is damaged", "compile the model again");
+    return outputs;
+  }
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (auto& v : inputs) dims.push_back(v.dims), in.push_back(v.data);
+  GE_TRY(auto binding, bind(dims));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    GE_TRY(std::byte* to, sink.tensor(i, static_cast<DType>(p.outputs[i]->dtype), binding->output_dims[i]));
+    out.push_back(to);
+  }
+  GE_RETURN_IF_ERROR(run(binding, in, out, profile));
+  return outputs;
+}
+
 Memory Model::memory() const {
   std::lock_guard lock(mutex_);
   Memory m;
   m.weights = om::weight_bytes(package_);
   m.arena = arena_;
+  m.pool = pool_;
   m.contexts = contexts_;
   return m;
 }
 
 void Model::trim() {
   std::lock_guard lock(mutex_);
-  for (auto& c : idle_) arena_ -= c->arena_bytes();
+  for (auto& c : idle_) arena_ -= c->arena_bytes(), pool_ -= c->pool_bytes();
   contexts_ -= static_cast<int>(idle_.size());
   idle_.clear();
 }

@@ -40,16 +40,23 @@ class Model {
   const om::ProgramT& program() const { return *package_.model.programs[static_cast<size_t>(entry_)]; }
   int threads() const { return threads_; }
 
-  // The Binding for these shapes, from the cache or made now.
+  // The Binding for these shapes, from the cache or made now; of the first segment where there are several.
   Result<std::shared_ptr<const Binding>> bind(std::span<const std::vector<int64_t>> input_dims);
   // inputs[i] and outputs[i] point to dense data of the Binding's sizes.
   Status run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
              std::span<void* const> outputs, Profile* profile = nullptr);
+  // Any model, sizes that depend on data and values that are no tensors included. Inputs: dense, of the ports'
+  // types, alive until this returns; outputs have memory of their own.
+  Result<std::vector<Value>> run(std::span<const Value> inputs, Profile* profile = nullptr);
+  // False: outputs' sizes may depend on data, or values are no tensors.
+  bool plain() const { return plain_; }
   Memory memory() const;
   void trim();                // frees idle Contexts
 
  private:
   explicit Model(om::Package package) : package_(std::move(package)) {}
+  Status run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile);
+  std::unique_ptr<Context> take(const std::shared_ptr<const Binding>& binding);
   om::Package package_;
   int entry_ = 0;
   int threads_ = 1;
@@ -57,7 +64,9 @@ class Model {
   std::list<std::shared_ptr<const Binding>> bindings_;  // most recent first, at most kBindings
   std::vector<std::unique_ptr<Context>> idle_;
   int contexts_ = 0;
-  int64_t arena_ = 0;
+  int64_t arena_ = 0, pool_ = 0;
+  bool plain_ = true;
+  std::unique_ptr<BindingCache> segments_;              // of programs that are not plain
   static constexpr size_t kBindings = 64;
 };
 

@@ -1,0 +1,99 @@
+#include "ops/infer.h"
+
+#include "base/text.h"
+#include "ops/evaluate.h"
+#include "ops/op.h"
+#include "ops/shape_util.h"
+
+namespace ge::ops {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+Status infer_node(Graph& g, NodeId id) {
+  auto* def = find(g.node(id).op);
+  if (!def) return node_error(code::kUnsupportedOp, g.node(id).name, format("Operator {} is not known.", g.node(id).op));
+  if (!def->infer) return ok();
+  InferContext c(g, g.node(id));
+  Status s = def->infer(c);
+  if (!s.ok()) {
+    Error e = std::move(s).take();
+    if (e.node.empty()) e.node = g.node(id).name;
+    return e;
+  }
+  auto outputs = g.node(id).outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i]) continue;
+    auto& v = g.value(outputs[i]);
+    if (c.out[i].dtype != DType::none) v.type = std::move(c.out[i]);
+    v.content = std::move(c.out_elements[i]);
+  }
+  return ok();
+}
+
+// Computes what stands behind v if all of it is constant; true: v is a constant now.
+bool fold_behind(Graph& g, ValueId v, int depth) {
+  if (g.is_constant(v)) return true;
+  NodeId id = g.value(v).producer;
+  if (!id || depth > kMaxDepth) return false;
+  auto* def = find(g.node(id).op);
+  if (!def || !def->deterministic || !def->foldable || g.node(id).inputs.empty()) return false;
+  auto inputs = g.node(id).inputs;
+  for (ValueId in : inputs)
+    if (in && !fold_behind(g, in, depth + 1)) return false;
+  for (ValueId out : g.node(id).outputs)
+    if (out && (!g.value(out).type.is_static() || g.value(out).type.kind != ir::TypeKind::tensor || !(product(g.value(out).type.dims).value() <= kMaxElements))) return false;
+  auto made = evaluate(g, g.node(id));
+  if (!made.ok()) return false;
+  auto outputs = g.node(id).outputs;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i]) g.make_constant(outputs[i], std::move((*made)[i]));
+  g.erase(id);
+  return g.is_constant(v);
+}
+
+bool readable(const Type& t) {
+  if (t.kind != ir::TypeKind::tensor || !t.is_static() || !(is_integer(t.dtype) || is_float(t.dtype) || t.dtype == DType::boolean) || bits(t.dtype) < 8) return false;
+  Dim n = product(t.dims);
+  return n.known() && n.value() <= 64;
+}
+
+// The ge.Read of v that is there already, or a new one.
+ValueId read_of(Graph& g, ValueId v, bool sizes, NodeId reader) {
+  for (auto& use : g.value(v).uses)
+    if (g.node(use.node).op == "ge.Read" && attr_int(g.node(use.node), "sizes", 0) == sizes) return g.node(use.node).outputs[0];
+  Type type = g.value(v).type;
+  std::string name = g.value(v).name;
+  int64_t rank = g.value(v).producer ? g.node(g.value(v).producer).rank : g.node(reader).rank;
+  NodeId id = g.add_node("ge.Read", {v}, {g.add_value(name + ".read", type)}, {{"sizes", int64_t{sizes}}}, name + ".read");
+  g.node(id).rank = rank;
+  g.node(id).origin = g.node(reader).origin;
+  return g.node(id).outputs[0];
+}
+
+Status read_inputs(Graph& g, NodeId id) {
+  auto* def = find(g.node(id).op);
+  if (!def || !(def->sizes | def->parameters)) return ok();
+  for (size_t i = 0; i < g.node(id).inputs.size() && i < 32; ++i) {
+    ValueId v = g.node(id).inputs[i];
+    if (!v || !((def->sizes | def->parameters) >> i & 1) || g.elements(v) || g.is_constant(v)) continue;
+    if (fold_behind(g, v, 0) || !readable(g.value(v).type)) continue;
+    ValueId read = read_of(g, v, def->sizes >> i & 1, id);
+    g.set_input(id, static_cast<int>(i), read);
+    GE_RETURN_IF_ERROR(infer_node(g, g.value(read).producer));
+  }
+  return ok();
+}
+
+}  // namespace
+
+Status infer(Graph& g) {
+  for (NodeId id : g.order()) {
+    if (g.node(id).dead) continue;   // computed meanwhile
+    GE_RETURN_IF_ERROR(read_inputs(g, id));
+    GE_RETURN_IF_ERROR(infer_node(g, id));
+  }
+  return ok();
+}
+
+}  // namespace ge::ops

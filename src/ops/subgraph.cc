@@ -1,0 +1,67 @@
+#include "ops/subgraph.h"
+
+#include "base/text.h"
+#include "ops/shape_util.h"
+
+namespace ge::ops {
+
+std::shared_ptr<Graph> nested(const Node& n, std::string_view attr) {
+  auto it = n.attrs.find(attr);
+  if (it == n.attrs.end()) return nullptr;
+  auto* p = std::get_if<std::shared_ptr<Graph>>(&it->second);
+  return p ? *p : nullptr;
+}
+
+Result<std::shared_ptr<Graph>> require_nested(const InferContext& c, std::string_view attr) {
+  auto g = nested(c.node, attr);
+  if (!g) return c.fail(format("attribute '{}' holds no graph", attr));
+  if (g->scope.empty()) g->scope = own_symbol(c.graph, c.node, attr) + ".";
+  return g;
+}
+
+Dim Border::enter(const Dim& d, const std::string& name) {
+  if (d.known()) return d;
+  std::string symbol(d.symbol_name());
+  ir::SymbolInfo info;
+  if (!symbol.empty()) {
+    auto it = outer_.symbols.find(symbol);
+    if (it != outer_.symbols.end()) info = it->second;
+    info.data = false;
+  } else {
+    auto [it, fresh] = by_text_.emplace(d.text(), inner_.scope + name);
+    symbol = it->second;
+    info.min = std::max<int64_t>(0, lower_bound(outer_, d));
+  }
+  inner_.symbols[symbol] = info;
+  back_[symbol] = d;
+  return Dim::symbol(symbol);
+}
+
+Type Border::enter(const Type& t, size_t input) {
+  Type out = t;
+  if (t.kind != ir::TypeKind::tensor) return out;
+  for (size_t k = 0; k < out.dims.size(); ++k) out.dims[k] = enter(t.dims[k], format("in{}.d{}", input, k));
+  return out;
+}
+
+std::optional<Dim> Border::leave(const Dim& d) const {
+  if (d.known()) return d;
+  std::vector<std::string> names;
+  d.symbols(names);
+  for (auto& s : names)
+    if (!back_.count(s)) return std::nullopt;
+  return d.substitute([&](std::string_view s) -> std::optional<Dim> { return back_.at(std::string(s)); });
+}
+
+void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from) {
+  for (size_t i = first; i < inner.inputs.size() && from < c.node.inputs.size(); ++i, ++from) {
+    ValueId outer = c.node.inputs[from], in = inner.inputs[i];
+    if (!outer) continue;
+    auto& value = c.graph.value(outer);
+    inner.value(in).type = border.enter(value.type, i);
+    if (!value.constant || inner.reader_count(in) == 0) continue;
+    inner.replace_uses(in, inner.add_constant(*value.constant, value.name));
+  }
+}
+
+}  // namespace ge::ops

@@ -1,0 +1,61 @@
+// Nested graphs: what they capture and do not read is no longer handed in; then all passes run on them. Last, as a
+// branch that is put in place of its If is better optimised there.
+#include "base/text.h"
+#include "passes/pass.h"
+
+namespace ge::passes {
+namespace {
+
+using ir::ValueId;
+
+std::vector<std::shared_ptr<ir::Graph>> graphs_of(const ir::Node& n) {
+  std::vector<std::shared_ptr<ir::Graph>> out;
+  for (auto& [key, attr] : n.attrs)
+    if (auto* g = std::get_if<std::shared_ptr<ir::Graph>>(&attr)) out.push_back(*g);
+  return out;
+}
+
+bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<std::shared_ptr<ir::Graph>>& graphs) {
+  int64_t captures = ir::attr_int(g.node(id), "captures", 0);
+  bool changed = false;
+  for (int64_t k = captures; k-- > 0;) {
+    bool read = false;
+    for (auto& inner : graphs) {
+      ValueId v = inner->inputs[inner->inputs.size() - static_cast<size_t>(captures - k)];
+      read |= inner->reader_count(v) > 0;
+    }
+    if (read) continue;
+    size_t at = g.node(id).inputs.size() - static_cast<size_t>(captures - k);
+    std::vector<ValueId> rest(g.node(id).inputs.begin() + static_cast<int64_t>(at) + 1, g.node(id).inputs.end());
+    for (size_t i = at; i < g.node(id).inputs.size(); ++i) g.set_input(id, static_cast<int>(i), {});
+    g.node(id).inputs.resize(at);
+    for (ValueId v : rest) g.add_node_input(id, v);
+    for (auto& inner : graphs) inner->inputs.erase(inner->inputs.end() - (captures - k));
+    --captures;
+    changed = true;
+  }
+  if (changed) g.node(id).attrs["captures"] = captures;
+  return changed;
+}
+
+}  // namespace
+
+Result<bool> bodies(ir::Graph& g, PassContext& c) {
+  bool changed = false;
+  for (ir::NodeId id : g.order()) {
+    auto graphs = graphs_of(g.node(id));
+    for (auto& body : graphs) {
+      PassContext inner{c.options, c.trace, {}};
+      auto s = run_pipeline(*body, inner);
+      if (!s.ok()) return std::move(s).context(format("{} of {}", body->name, g.node(id).name)).take();
+    }
+    if (!graphs.empty() && has_attr(g.node(id), "captures")) changed |= drop_captures(g, id, graphs);
+  }
+  if (changed) {
+    auto swept = dce(g, c);
+    if (!swept.ok()) return swept;
+  }
+  return changed;
+}
+
+}  // namespace ge::passes

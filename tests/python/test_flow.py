@@ -1,0 +1,468 @@
+"""Control flow, sizes that data decide, sequences and optionals: against ONNX Runtime or by hand, with memory reuse
+and fusion on and off, one thread and two, the same model run again with other data and other sizes.
+"""
+
+import concurrent.futures
+import subprocess
+import sys
+
+import ge
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+
+RNG = np.random.default_rng(7)
+HEAD = '<ir_version: 8, opset_import: ["" : 19]>\n'
+WAYS = ({}, {"disable_reuse_memory": "1"}, {"disable_fusion": "all"}, {"threads": 1})
+
+
+def model_of(text):
+    m = onnx.parser.parse_model(HEAD + text)
+    onnx.checker.check_model(m)
+    return m
+
+
+def f32(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def compare(got, want):
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        if isinstance(w, list):
+            assert isinstance(g, list)
+            compare(g, w)
+        elif w is None:
+            assert g is None
+        else:
+            assert g.dtype == w.dtype and g.shape == w.shape, (g.dtype, g.shape, w.dtype, w.shape)
+            np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+
+
+def check(text, *feeds, want=None):
+    """Every set of feeds, in every way, from one compiled model; twice, so that what a run leaves behind shows."""
+    m = model_of(text)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if want is None:
+        session = onnxruntime.InferenceSession(m.SerializeToString(), options)
+        want = [session.run(None, f) for f in feeds]
+    for way in WAYS:
+        compiled = ge.compile(m, **way)
+        for _ in range(2):
+            for f, w in zip(feeds, want):
+                compare(compiled.run(f), w)
+    return ge.compile(m)
+
+
+def tasks(model, tmp_path):
+    """The operators that the program runs."""
+    om = str(tmp_path / "m.om")
+    model.save(om)
+    out = subprocess.run([sys.executable, "-c", "from ge._cli import ge; ge()", "inspect", om, "--tasks"], capture_output=True, text=True, check=True)
+    return out.stdout
+
+
+# ---- If
+
+def test_if_takes_the_branch_that_the_data_say():
+    check("""g (bool c, float[3] x) => (float[3] y) {
+        y = If (c) <then_branch = t () => (float[3] a) { a = Neg(x) }, else_branch = e () => (float[3] b) { b = Exp(x) }>
+    }""", {"c": np.array(True), "x": f32(3)}, {"c": np.array(False), "x": f32(3)})
+
+
+def test_if_nested_with_captures_of_all_levels():
+    text = """g (float[n] x, float[n] k, bool c, bool d) => (float[n] y, float z) {
+        s = ReduceSum <keepdims = 0> (x)
+        y, z = If (c) <
+          then_branch = t () => (float[n] a, float az) {
+            u = Mul(x, k)
+            a, az = If (d) <
+              then_branch = tt () => (float[n] aa, float ab) { v = Add(u, s)  aa = Add(v, x)  ab = Identity(s) },
+              else_branch = te () => (float[n] ba, float bb) { ba = Sub(u, k)  bb = ReduceMax <keepdims = 0> (u) }>
+          },
+          else_branch = e () => (float[n] b, float bz) { b = Identity(x)  bz = Neg(s) }>
+    }"""
+    check(text, *[{"x": f32(n), "k": f32(n), "c": np.array(c), "d": np.array(d)} for n, c, d in ((4, 1, 1), (4, 1, 0), (7, 0, 1), (1, 1, 1)) for c, d in [(bool(c), bool(d))]])
+
+
+def test_if_with_branches_of_different_sizes():
+    text = """g (bool c, float[n, 3] x) => (float[m, 3] y, float[2, m] z) {
+        w = If (c) <then_branch = t () => (float[p, 3] a) { a = Concat <axis = 0> (x, x) },
+                    else_branch = e () => (float[q, 3] b) { i = Constant <value_ints = [0]> ()  b = Gather <axis = 0> (x, i) }>
+        y = Relu(w)
+        k = Constant <value = float[3, 2] {1, 2, 3, 4, 5, 6}> ()
+        h = MatMul(y, k)
+        z = Transpose <perm = [1, 0]> (h)
+    }"""
+    check(text, *[{"c": np.array(c), "x": f32(n, 3)} for c in (True, False) for n in (1, 2, 5)])
+
+
+def test_if_with_branches_of_different_ranks():
+    text = """g (bool c, float[2, 3] x) => (y) {
+        y = If (c) <then_branch = t () => (float[2, 3] a) { a = Abs(x) }, else_branch = e () => (float[6] b) { k = Constant <value_ints = [-1]> ()  b = Reshape(x, k) }>
+    }"""
+    x = f32(2, 3)
+    m = onnx.parser.parse_model(HEAD + text.replace("(y)", "(float y)"))
+    m.graph.output[0].type.tensor_type.ClearField("shape")
+    for way in WAYS:
+        compiled = ge.compile(m, **way)
+        assert compiled.outputs[0].shape is None
+        compare(compiled.run({"c": np.array(True), "x": x}), [np.abs(x)])
+        compare(compiled.run({"c": np.array(False), "x": x}), [x.reshape(-1)])
+
+
+def test_if_decided_by_a_constant_is_not_there(tmp_path):
+    text = """g (float[3] x) => (float[3] y) {
+        c = Constant <value = bool {%d}> ()
+        n = Not(c)
+        y = If (n) <then_branch = t () => (float[3] a) { a = Neg(x) }, else_branch = e () => (float[3] b) { b = Exp(x) }>
+    }"""
+    for c in (0, 1):
+        assert "If" not in tasks(check(text % c, {"x": f32(3)}), tmp_path)
+
+
+def test_if_on_shapes_is_decided_by_their_range(tmp_path):
+    text = """g (float[n, 3] x) => (float[n, 3] y) {
+        s = Shape <start = 0, end = 1> (x)
+        z = Squeeze(s)
+        k = Constant <value = int64 {16}> ()
+        c = Greater(z, k)
+        y = If (c) <then_branch = t () => (float[n, 3] a) { a = Neg(x) }, else_branch = e () => (float[n, 3] b) { b = Exp(x) }>
+    }"""
+    m = model_of(text)
+    check(text, *[{"x": f32(n, 3)} for n in (1, 16, 17)])
+    for span, f in (("1~16", np.exp), ("17~40", np.negative)):
+        compiled = ge.compile(m, input_shape=f"x:{span},3")
+        assert "If" not in tasks(compiled, tmp_path)
+        x = f32(int(span.split("~")[1]), 3)
+        compare(compiled.run([x]), [f(x)])
+    assert "If" in tasks(ge.compile(m, input_shape="x:1~40,3"), tmp_path)
+
+
+# ---- Loop
+
+LOOP = """g (int64 n, bool c, float[2, k] x) => (float[2, k] y, float[t, 2, k] s, int64[t] i) {
+    w = Exp(x)
+    y, s, i = Loop (n, c, x) <body = b (int64 it, bool cin, float[2, k] v) => (bool cout, float[2, k] o, float[2, k] p, int64 q) {
+        h = Constant <value = float {0.5}> ()
+        a = Mul(v, h)
+        o = Add(a, w)
+        p = Neg(o)
+        q = Identity(it)
+        m = ReduceMax <keepdims = 0> (o)
+        big = Constant <value = float {3}> ()
+        cout = Less(m, big)
+    }>
+}"""
+
+
+def test_loop_ends_by_number_or_condition_or_never_begins():
+    check(LOOP, *[{"n": np.array(n), "c": np.array(c), "x": x} for x in (f32(2, 3), f32(2, 5) * 0.1) for n, c in ((0, True), (1, True), (5, True), (5, False), (50, True))])
+
+
+def test_loop_of_a_known_number_stacks_in_place():
+    check("""g (float[3] x) => (float[3] y, float[4, 3] s) {
+        n = Constant <value = int64 {4}> ()
+        c = Constant <value = bool {1}> ()
+        y, t = Loop (n, c, x) <body = b (int64 it, bool ci, float[3] v) => (bool co, float[3] o, float[3] p) {
+            co = Identity(ci)  f = Cast <to = 1> (it)  o = Add(v, f)  p = Mul(o, x) }>
+        s = Relu(t)
+    }""", {"x": f32(3)})
+
+
+def test_loop_without_number_or_condition():
+    check("""g (float x) => (float y) {
+        c = Constant <value = bool {1}> ()
+        y = Loop (, c, x) <body = b (int64 it, bool ci, float v) => (bool co, float o) {
+            two = Constant <value = float {2}> ()  o = Mul(v, two)  hundred = Constant <value = float {100}> ()  co = Less(o, hundred) }>
+    }""", {"x": np.array(1.5, np.float32)}, {"x": np.array(200, np.float32)})
+
+
+def test_loop_values_change_places():
+    """Fibonacci: each carried value goes on as the other; one of them is given twice, and stacked as well."""
+    check("""g (int64 n, int64 a, int64 b) => (int64 x, int64 y, int64[t] s) {
+        x, y, s = Loop (n, , a, b) <body = f (int64 it, bool ci, int64 p, int64 q) => (bool co, int64 r, int64 t, int64 u) {
+            co = Identity(ci)  r = Identity(q)  t = Add(p, q)  u = Identity(t) }>
+    }""", *[{"n": np.array(n), "a": np.array(0), "b": np.array(1)} for n in (0, 1, 2, 30)])
+
+
+def test_loop_grows_what_it_carries():
+    check("""g (int64 n, float[k] x) => (float[m] y, float[m] z) {
+        y = Loop (n, , x) <body = b (int64 it, bool ci, float[p] v) => (bool co, float[q] o) {
+            co = Identity(ci)  o = Concat <axis = 0> (v, x) }>
+        z = Neg(y)
+    }""", *[{"n": np.array(n), "x": f32(k)} for n in (0, 1, 4) for k in (1, 3)])
+
+
+def test_loops_nested():
+    check("""g (int64 n, float[3] x) => (float[3] y, float[t, 3] s) {
+        y, s = Loop (n, , x) <body = b (int64 it, bool ci, float[3] v) => (bool co, float[3] o, float[3] p) {
+            co = Identity(ci)
+            o = Loop (it, , v) <body = bb (int64 jt, bool cj, float[3] w) => (bool cp, float[3] q) {
+                cp = Identity(cj)  f = Cast <to = 1> (jt)  g0 = Cast <to = 1> (it)  e = Add(f, g0)  h = Mul(x, e)  q = Add(w, h) }>
+            p = Sub(o, v)
+        }>
+    }""", *[{"n": np.array(n), "x": f32(3)} for n in (0, 1, 4)])
+
+
+def test_loop_holds_an_if_and_an_if_a_loop():
+    check("""g (int64 n, bool c, float[3] x) => (float[3] y) {
+        y = If (c) <
+          then_branch = t () => (float[3] a) {
+            one = Constant <value = int64 {1}> ()
+            a = Loop (n, , x) <body = b (int64 it, bool ci, float[3] v) => (bool co, float[3] o) {
+              co = Identity(ci)
+              two = Constant <value = int64 {2}> ()
+              r = Mod(it, two)
+              odd = Equal(r, one)
+              o = If (odd) <then_branch = p () => (float[3] d) { d = Add(v, x) }, else_branch = q () => (float[3] e) { e = Mul(v, x) }>
+            }>
+          },
+          else_branch = e0 () => (float[3] f) { f = Identity(x) }>
+    }""", *[{"n": np.array(n), "c": np.array(c), "x": f32(3)} for n in (0, 3) for c in (True, False)])
+
+
+def test_loop_stacks_nothing_of_a_size_decided_inside():
+    text = """g (int64 n, int64[k] x) => (int64[t, 1, m] s) {
+        c = Constant <value = bool {1}> ()
+        s = Loop (n, c) <body = b (int64 it, bool ci) => (bool co, int64[1, q] o) { co = Identity(ci)  o = NonZero(x) }>
+    }"""
+    check(text, {"n": np.array(3), "x": i64(1, 0, 2)}, {"n": np.array(2), "x": i64(0, 0)})
+    (s,) = ge.compile(model_of(text)).run({"n": np.array(0), "x": i64(1, 0)})
+    assert s.shape[:2] == (0, 1) and s.dtype == np.int64
+
+
+def test_what_a_loop_stacks_must_keep_its_shape():
+    model = ge.compile(model_of("""g (int64 n, float[k] x) => (float[t, m] s) {
+        y, s = Loop (n, , x) <body = b (int64 it, bool ci, float[p] v) => (bool co, float[q] o, float[q] w) {
+            co = Identity(ci)  o = Concat <axis = 0> (v, x)  w = Neg(o) }>
+    }"""))
+    with pytest.raises(ge.Error, match=r"shape \[4\] and then \[6\]"):
+        model.run({"n": np.array(2), "x": f32(2)})
+
+
+# ---- Scan
+
+def test_scan_with_states_captures_and_stacks():
+    check("""g (float[2] s, float[t, 2] x, float[t, 3] z, float[2] k) => (float[2] e, float[t, 2] y, float[t, 3] w) {
+        e, y, w = Scan <num_scan_inputs = 2, body = b (float[2] v, float[2] a, float[3] c) => (float[2] o, float[2] p, float[3] q) {
+            m = Mul(v, k)  o = Add(m, a)  p = Tanh(o)  r = ReduceSum <keepdims = 1> (a)  q = Add(c, r) }> (s, x, z)
+    }""", *[{"s": f32(2), "x": f32(t, 2), "z": f32(t, 3), "k": f32(2)} for t in (1, 4, 9)])
+
+
+def test_scan_along_other_axes_and_backwards():
+    check("""g (float[2] s, float[2, t] x) => (float[2] e, float[2, t] y) {
+        e, y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [-1], scan_input_directions = [1], scan_output_directions = [1],
+            body = b (float[2] v, float[2] a) => (float[2] o, float[2] p) { o = Add(v, a)  p = Sub(o, a) }> (s, x)
+    }""", {"s": f32(2), "x": f32(2, 1)}, {"s": f32(2), "x": f32(2, 5)})
+
+
+def test_scan_of_no_entries():
+    model = ge.compile(model_of("""g (float[2] s, float[t, 2] x) => (float[2] e, float[t, 2] y) {
+        e, y = Scan <num_scan_inputs = 1, body = b (float[2] v, float[2] a) => (float[2] o, float[2] p) { o = Add(v, a)  p = Neg(o) }> (s, x)
+    }"""))
+    s = f32(2)
+    compare(model.run({"s": s, "x": f32(0, 2)}), [s, np.zeros((0, 2), np.float32)])
+
+
+# ---- sizes that data decide
+
+def test_nonzero_of_every_rank_and_type():
+    for shape in ((), (5,), (2, 3), (2, 3, 2)):
+        dims = ", ".join(map(str, shape))
+        for t, d in (("float", np.float32), ("bool", bool), ("int64", np.int64), ("uint8", np.uint8)):
+            text = f"g ({t}[{dims}] x) => (int64[r, n] y) {{ y = NonZero(x) }}".replace("[]", "")
+            check(text, *[{"x": np.asarray(x, d)} for x in (np.zeros(shape), np.ones(shape), RNG.integers(0, 2, shape))])
+
+
+def test_sizes_from_data_go_on_through_kernels():
+    text = """g (float[n, 4] x, float[4, 5] k) => (float[m, 5] y, float[5] z, int64[q, 1] i, int64 count) {
+        s = ReduceSum <keepdims = 0> (x, axes)
+        zero = Constant <value = float {0}> ()
+        p = Greater(s, zero)
+        w = NonZero(p)
+        i = Transpose <perm = [1, 0]> (w)
+        g0 = GatherND(x, i)
+        h = MatMul(g0, k)
+        y = Softmax <axis = 1> (h)
+        z = ReduceSum <keepdims = 0> (y, first)
+        d = Shape <start = 0, end = 1> (y)
+        count = Squeeze(d)
+    }"""
+    text = text.replace("s = ReduceSum", "axes = Constant <value_ints = [1]> ()  first = Constant <value_ints = [0]> ()\n        s = ReduceSum")
+    some = np.array([[1, 1, 1, 1], [-1, -1, -1, -1]], np.float32)
+    check(text, {"x": some, "k": f32(4, 5)}, {"x": -np.abs(f32(3, 4)), "k": f32(4, 5)}, {"x": f32(50, 4), "k": f32(4, 5)})
+
+
+def test_two_sizes_from_data_meet():
+    text = """g (bool[n] a, bool[m] b, float[n] x, float[m] y) => (float[p] c, float[q, r] o) {
+        u = Compress <axis = 0> (x, a)
+        v = Compress <axis = 0> (y, b)
+        c = Concat <axis = 0> (u, v, u)
+        k = Constant <value_ints = [1]> ()
+        w = Unsqueeze(u, k)
+        o = Mul(w, v)
+    }"""
+    check(text, *[{"a": RNG.random(n) < r, "b": RNG.random(m) < r, "x": f32(n), "y": f32(m)} for n, m in ((3, 4), (8, 1)) for r in (0, 0.5, 1)])
+
+
+def test_shapes_computed_from_data():
+    text = """g (int64[2] s, float[n] x, int64 k) => (float[a, b] y, float[c, d] e, int64[f] r, float[h, n] t) {
+        y = Reshape(x, s)
+        e = ConstantOfShape <value = float[1] {2}> (s)
+        zero = Constant <value = int64 {0}> ()
+        one = Constant <value = int64 {1}> ()
+        r = Range(zero, k, one)
+        ax = Constant <value_ints = [0]> ()
+        kk = Unsqueeze(k, ax)
+        o1 = Constant <value_ints = [1]> ()
+        p = Concat <axis = 0> (kk, o1)
+        t = Tile(q, p)
+    }""".replace("t = Tile(q", "q = Unsqueeze(x, ax)\n        t = Tile(q")
+    check(text, {"s": i64(2, 3), "x": f32(6), "k": np.array(2)}, {"s": i64(6, 1), "x": f32(6), "k": np.array(0)}, {"s": i64(1, 1), "x": f32(1), "k": np.array(5)})
+
+
+def test_a_shape_from_data_that_does_not_fit_is_an_error():
+    model = ge.compile(model_of("g (int64[2] s, float[n] x) => (float[a, b] y) { y = Reshape(x, s) }"))
+    x = f32(6)
+    compare(model.run({"s": i64(3, 2), "x": x}), [x.reshape(3, 2)])
+    compare(model.run({"s": i64(-1, 2), "x": x}), [x.reshape(3, 2)])
+    for s in ((4, 2), (-2, 3), (-1, -1), (-1, 4), (2**40, 2**40)):
+        with pytest.raises(ge.Error):
+            model.run({"s": i64(*s), "x": x})
+    compare(model.run({"s": i64(0, 1), "x": x}), [x.reshape(6, 1)])
+
+
+@pytest.mark.parametrize("attributes", ["", "axis = 0", "axis = -1", "sorted = 0", "axis = 1, sorted = 0"])
+def test_unique(attributes):
+    a = f"<{attributes}>" if attributes else ""
+    text = f"g (float[n, m] x) => (y, int64[a] i, int64[b] v, int64[c] k) {{ y, i, v, k = Unique {a} (x) }}".replace("(y,", "(float[p] y," if "axis" not in a else "(float[p, q] y,")
+    check(text, *[{"x": RNG.integers(0, 3, s).astype(np.float32)} for s in ((1, 1), (4, 2), (3, 5), (30, 2))])
+
+
+def test_compress_with_a_condition_of_another_length():
+    for axis, shape in ((0, (4, 3)), (1, (4, 3)), (None, (4, 3))):
+        text = "g (float[n, m] x, bool[k] c) => (%s y) { y = Compress %s (x, c) }" % (("float[a, b]", f"<axis = {axis}>") if axis is not None else ("float[a]", ""))
+        x = f32(*shape)
+        feeds = [{"x": x, "c": np.array(c, bool)} for c in ([1, 0, 1], [1], [0, 0, 0], [1, 1, 1])]
+        check(text, *feeds, want=[[np.compress(f["c"], f["x"], axis)] for f in feeds])
+
+
+def test_non_max_suppression():
+    text = """g (float[b, n, 4] x, float[b, c, n] s, int64 k, float iou, float least) => (int64[m, 3] y) {
+        y = NonMaxSuppression <center_point_box = %d> (x, s, k, iou, least)
+    }"""
+    for center in (0, 1):
+        for b, c, n in ((1, 1, 6), (2, 3, 40)):
+            low = RNG.random((b, n, 2)).astype(np.float32)
+            boxes = np.concatenate([low, low + 0.3], 2) if not center else np.concatenate([low, np.full_like(low, 0.3)], 2)
+            for most, least in ((3, 0.2), (100, 0.5), (0, 0.1), (5, 2.0)):
+                check(text % center, {"x": boxes, "s": RNG.random((b, c, n)).astype(np.float32), "k": np.array(most), "iou": np.array(0.4, np.float32), "least": np.array(least, np.float32)})
+
+
+def test_many_sizes_and_threads_at_one_time():
+    model = ge.compile(model_of("""g (float[n] x) => (float[m] y, int64[1, m] i) {
+        zero = Constant <value = float {0}> ()
+        p = Greater(x, zero)
+        i = NonZero(p)
+        t = Compress(x, p)
+        y = Exp(t)
+    }"""))
+    inputs = [f32(1 + k % 37) for k in range(400)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for x, got in zip(inputs, pool.map(lambda x: model.run([x]), inputs)):
+            compare(got, [np.exp(x[x > 0]), np.array(np.nonzero(x > 0), np.int64).reshape(1, -1)])
+    held = model.memory()["pool"]
+    for x in inputs:
+        model.run([x])
+    assert model.memory()["pool"] <= held
+    model.trim()
+    assert model.memory()["pool"] == 0
+
+
+# ---- sequences and optionals
+
+def test_sequences_are_edited():
+    text = """g (float[n] a, float[m] b, int64 at) => (seq(float[k]) s, seq(float[k]) t, float[p] e, int64 count, float[q] joined) {
+        s0 = SequenceConstruct(a, b)
+        two = Mul(a, a)
+        s = SequenceInsert(s0, two, at)
+        t = SequenceErase(s, at)
+        e = SequenceAt(s, at)
+        count = SequenceLength(s)
+        joined = ConcatFromSequence <axis = 0> (s)
+    }"""
+    for a, b in ((f32(2), f32(3)), (f32(1), f32(1))):
+        for at in (0, 1, -1, -2):
+            s = [a, b]
+            s.insert(at if at >= 0 else len(s) + at, a * a)
+            t = list(s)
+            t.pop(at)
+            check(text, {"a": a, "b": b, "at": np.array(at)}, want=[[s, t, s[at], np.array(3), np.concatenate(s)]])
+    with pytest.raises(ge.Error, match="position 5 of a sequence of"):
+        ge.compile(model_of(text)).run({"a": f32(1), "b": f32(1), "at": np.array(5)})
+
+
+def test_sequences_come_and_go():
+    text = """g (seq(float[n]) s, float[n] x) => (seq(float[n]) t, int64 count) {
+        t = SequenceInsert(s, x)
+        count = SequenceLength(s)
+    }"""
+    for n in (0, 1, 3):
+        s, x = [f32(k + 1) for k in range(n)], f32(2)
+        check(text, {"s": s, "x": x}, want=[[s + [x], np.array(n)]])
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_tensor_is_cut_into_a_sequence_and_joined(keepdims):
+    text = "g (float[n, 6] x) => (seq(float) s, float[a, b%s] y) { s = SplitToSequence <axis = 1, keepdims = %d> (x)  y = ConcatFromSequence <axis = 1, new_axis = %d> (s) }"
+    x = f32(3, 6)
+    m = text % ("" if not keepdims else "", keepdims, 1 - keepdims)
+    pieces = [x[:, k:k + 1] if keepdims else x[:, k] for k in range(6)]
+    model = onnx.parser.parse_model(HEAD + m)
+    model.graph.output[0].type.sequence_type.elem_type.tensor_type.ClearField("shape")
+    for way in WAYS:
+        compare(ge.compile(model, **way).run([x]), [pieces, x])
+
+
+def test_sequence_grows_in_a_loop():
+    text = """g (int64 n, float[k] x) => (float[m] y, int64 count) {
+        s0 = SequenceEmpty ()
+        s = Loop (n, , s0) <body = b (int64 it, bool ci, seq(float[p]) v) => (bool co, seq(float[q]) o) {
+            co = Identity(ci)  f = Cast <to = 1> (it)  e = Mul(x, f)  o = SequenceInsert(v, e) }>
+        s1 = SequenceInsert(s, x)
+        y = ConcatFromSequence <axis = 0> (s1)
+        count = SequenceLength(s1)
+    }"""
+    x = f32(2)
+    check(text, *[{"n": np.array(n), "x": x} for n in (0, 1, 5)],
+          want=[[np.concatenate([x * np.float32(k) for k in range(n)] + [x]), np.array(n + 1)] for n in (0, 1, 5)])
+
+
+def test_optionals():
+    text = """g (optional(float[n]) o) => (bool has, float[m] y) {
+        has = OptionalHasElement(o)
+        y = If (has) <then_branch = t () => (float[p] a) { v = OptionalGetElement(o)  a = Neg(v) },
+                      else_branch = e () => (float[q] b) { b = Constant <value = float[1] {7}> () }>
+    }"""
+    x = f32(4)
+    for way in WAYS:
+        model = ge.compile(model_of(text), **way)
+        compare(model.run([x]), [np.array(True), -x])
+        compare(model.run([None]), [np.array(False), np.array([7], np.float32)])
+    with pytest.raises(ge.Error, match="no value"):
+        ge.compile(model_of("g (optional(float[n]) o) => (float[m] y) { y = OptionalGetElement(o) }")).run([None])
+
+
+def test_values_of_a_wrong_kind_are_refused():
+    model = ge.compile(model_of("g (seq(float[n]) s) => (int64 count) { count = SequenceLength(s) }"))
+    for wrong in (f32(2), None, 3, [f32(1), "text"]):
+        with pytest.raises((ge.Error, TypeError, ValueError)):
+            model.run([wrong])
