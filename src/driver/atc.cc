@@ -40,7 +40,6 @@ std::string help_text() {
   };
   list(AtcKind::own, "");
   list(AtcKind::compiler, "");
-  list(AtcKind::later, "(accepted) ");
   list(AtcKind::nothing, "(ignored) ");
   list(AtcKind::refused, "(refused) ");
   return t;

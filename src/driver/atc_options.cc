@@ -7,7 +7,7 @@
 namespace ge {
 
 const std::vector<AtcOption>& atc_options() {
-  constexpr auto own = AtcKind::own, compiler = AtcKind::compiler, later = AtcKind::later, nothing = AtcKind::nothing, refused = AtcKind::refused;
+  constexpr auto own = AtcKind::own, compiler = AtcKind::compiler, nothing = AtcKind::nothing, refused = AtcKind::refused;
   static const std::vector<AtcOption> table = {
       {"help", own, "this text"},
       {"mode", own, "0 compile (default), 1 model or .om to JSON, 3 check the operators only, 6 show an .om file's information"},
@@ -23,6 +23,10 @@ const std::vector<AtcOption>& atc_options() {
       {"display_model_info", own, "1: show the result's information after compiling"},
       {"input_shape", compiler, "\"name:1,3,224,224;name2:2~10,-1\": fixed sizes, ranges, -1 for any, names (batch, batch=1~64)"},
       {"input_shape_range", compiler, "the older spelling of --input_shape: \"name:[1~8,3];name2:[-1]\""},
+      {"dynamic_batch_size", compiler, "\"1,2,4\": the only batches, where --input_shape has -1 first"},
+      {"dynamic_image_size", compiler, "\"416,416;832,832\": the only heights and widths, where --input_shape has two -1"},
+      {"dynamic_dims", compiler, "\"1,224;8,448\": the only sizes, one for each -1 of --input_shape"},
+      {"input_hint_shape", compiler, "\"0:[1,3,224,224]\": sizes, by the input's number, whose memory is planned while compiling; others are planned when they come"},
       {"input_format", compiler, "NCHW (default), NHWC: inputs of rank 4 are fed channels-last, NCDHW, ND"},
       {"external_weight", compiler, "0: weights in the .om (default), 1: each in a file weight/weight_<hash> beside it, 2: all in <output>_weight_combined"},
       {"out_nodes", compiler, "\"node:0;node2:1\" or names of values: where the model ends"},
@@ -60,10 +64,6 @@ const std::vector<AtcOption>& atc_options() {
       {"keep_dtype", compiler, "a file with a node's name or OpType::TYPE a line: these keep f32"},
       {"input_fp16_nodes", compiler, "\"a;b\": these inputs are fed as FP16"},
       {"precision_check", compiler, "1: run f32 and bf16 on seeded inputs and report how far the outputs move (not in real ATC)"},
-      {"input_hint_shape", later, "one file serves every size; none is preferred"},
-      {"dynamic_batch_size", later, "one file serves every batch: --input_shape with -1"},
-      {"dynamic_image_size", later, "one file serves every size: --input_shape with -1"},
-      {"dynamic_dims", later, "one file serves every size: --input_shape with -1"},
       {"insert_op_conf", refused, "GE does no pre-processing (AIPP)", "put it into the model, or feed what the model takes"},
       {"weight", nothing, "belongs to Caffe; an ONNX model has its weights in it or beside it"},
       {"customize_dtypes", nothing, "types are the model's own; --keep_dtype and --op_precision_mode choose between f32 and bf16"},

@@ -1,5 +1,5 @@
 // What atc answers to each option of ATC, in one table: those that the compiler takes, those that are
-// atc's own, those that come later, those that mean nothing on a CPU, and those that would be wrong to ignore.
+// atc's own, those that mean nothing on a CPU, and those that would be wrong to ignore.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ge {
 
-enum class AtcKind { own, compiler, later, nothing, refused };
+enum class AtcKind { own, compiler, nothing, refused };
 
 struct AtcOption {
   std::string_view name;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "driver/cache.h"
+#include "driver/gears.h"
 #include "driver/model_edits.h"
 #include "driver/peak.h"
 #include "driver/precision_options.h"
@@ -72,14 +73,49 @@ Status check_limit(const om::Package& package, const Options& o, const std::vect
   return b->arena > o.workspace_limit ? Status(over_limit(*b, tensors, o.workspace_limit, true)) : ok();
 }
 
-// With all sizes known the arena is planned now, with the search; the file keeps the offsets.
+// The sets of sizes that are foreseen: gears that say all of them, and the hint.
+Result<std::vector<std::vector<int64_t>>> foreseen(const om::ProgramT& program, const Options& o) {
+  std::vector<std::vector<int64_t>> out;
+  const size_t each = program.gear_symbols.size();
+  if (each > 0 && each == program.symbols.size())
+    for (size_t at = 0; at < program.gears.size(); at += each) {
+      std::vector<int64_t> symbols(each);
+      for (size_t i = 0; i < each; ++i) symbols[static_cast<size_t>(program.gear_symbols[i])] = program.gears[at + i];
+      out.push_back(std::move(symbols));
+    }
+  if (o.input_hint_shape.empty()) return out;
+  GE_TRY(auto shapes, hinted_shapes(o.input_hint_shape, program.inputs.size()));
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!shapes[i].empty()) continue;
+    for (int32_t e : program.inputs[i]->dims) {
+      const om::Expr& x = program.exprs[static_cast<size_t>(e)];
+      if (x.op() != om::ExprOp::constant)
+        return error(code::kInvalidValue, format("Value {} for parameter --input_hint_shape is invalid. Reason: input {} ('{}') has open sizes and is left out.", o.input_hint_shape, i, program.inputs[i]->name), "", "give its sizes");
+      shapes[i].push_back(x.imm());
+    }
+  }
+  auto symbols = runtime::bind_symbols(program, shapes);
+  if (!symbols.ok()) return std::move(symbols).take_error();
+  out.push_back(*std::move(symbols));
+  return out;
+}
+
+// With all sizes known, or foreseen, the arena is planned now, with the search; the file keeps the offsets.
 Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, Json& r) {
   auto& program = *package.model.programs[0];
-  if (!program.symbols.empty()) return o.workspace_limit > 0 ? check_limit(package, o, tensors) : ok();
   runtime::BindOptions bind;
   bind.threads = 1;
   bind.plan.strategy = static_cast<arena::Strategy>(o.allocator_strategy);
   bind.plan.budget_steps = o.plan_steps;
+  if (!program.symbols.empty()) {
+    GE_TRY(auto sets, foreseen(program, o));
+    for (auto& symbols : sets) {
+      GE_TRY(auto b, runtime::Binding::make(package, program, symbols, bind));
+      program.plans.push_back(b->plan());
+      if (o.workspace_limit > 0 && b->arena > o.workspace_limit) return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
+    }
+    return o.workspace_limit > 0 && program.gears.empty() ? check_limit(package, o, tensors) : ok();
+  }
   GE_TRY(auto b, runtime::Binding::make(package, program, {}, bind));
   program.plans.push_back(b->plan());
   r["memory"]["arena"] = b->arena;
@@ -93,7 +129,9 @@ Status plan_memory(om::Package& package, const Options& o, const std::vector<std
 
 // The model as options want it, before any pass.
 Status edit(ir::Graph& g, const Options& o) {
-  GE_RETURN_IF_ERROR(set_input_shapes(g, o.input_shape));
+  GE_TRY(auto geared, geared_shapes(o));
+  GE_RETURN_IF_ERROR(set_input_shapes(g, geared.shapes));
+  if (!geared.gears.symbols.empty()) GE_RETURN_IF_ERROR(set_gears(g, std::move(geared.gears)));
   GE_RETURN_IF_ERROR(cut_outputs(g, o.out_nodes));
   set_input_format(g, o.input_format);
   if (!o.output_type.empty()) {
@@ -201,6 +239,7 @@ Result<std::optional<double>> check_precision(const ir::Graph& graph, const Comp
 std::string options_text(const Options& o) {
   std::string t = format("{} {} {} {} {} {} {} {} {} {} {} {}", o.single_stream, o.multi_stream, o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
   t += " name " + o.name + " backend " + o.op_backend;
+  t += format(" gears {} {} {} hint {}", o.dynamic_batch_size, o.dynamic_image_size, o.dynamic_dims, o.input_hint_shape);
   for (auto& [k, v] : o.input_shape) t += " shape " + k + ":" + join(v, ",");
   for (auto& d : o.disabled) t += " off " + d;
   for (auto& d : o.scope) t += " scope " + d;

@@ -102,6 +102,10 @@ const Entry kOptions[] = {
        GE_TRY(o.input_shape, parse_input_shape(plain));
        return ok();
      }},
+    {"dynamic_batch_size", [](Options& o, const std::string&, const std::string& v) -> Status { o.dynamic_batch_size = v; return ok(); }},
+    {"dynamic_image_size", [](Options& o, const std::string&, const std::string& v) -> Status { o.dynamic_image_size = v; return ok(); }},
+    {"dynamic_dims", [](Options& o, const std::string&, const std::string& v) -> Status { o.dynamic_dims = v; return ok(); }},
+    {"input_hint_shape", [](Options& o, const std::string&, const std::string& v) -> Status { o.input_hint_shape = v; return ok(); }},
     {"disable_reuse_memory", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reuse_memory, n, v, true); }},
     {"enable_mem_reuse", [](Options& o, const std::string& n, const std::string& v) { return set_bool(o.reuse_memory, n, v); }},
     {"disable_fusion", set_disabled},

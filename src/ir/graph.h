@@ -84,6 +84,12 @@ struct SymbolInfo {
   bool data = false;                     // decided by data, when the node that it is named after has run
 };
 
+// The only sets of sizes that the inputs may have: in each of `sizes` one number for each symbol. None: no limit.
+struct Gears {
+  std::vector<std::string> symbols;
+  std::vector<std::vector<int64_t>> sizes;
+};
+
 class Graph {
  public:
   Graph() = default;
@@ -95,6 +101,7 @@ class Graph {
   std::string name = "main";
   std::string scope;                     // begins the names of a nested graph's own symbols: no two graphs share one
   std::map<std::string, SymbolInfo, std::less<>> symbols;
+  Gears gears;
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> output_names;  // what the user calls them (values may be renamed or shared)
 

@@ -22,6 +22,7 @@ class Emitter {
 
   Status run(bool reuse, size_t program) {
     symbols();
+    gears();
     ports();
     for (auto& t : lowered_.tasks) task(t);
     int first = 0;
@@ -54,6 +55,11 @@ class Emitter {
       else if (lowered_.first[s] >= 0) name = "workspace of " + g_.node(lowered_.tasks[static_cast<size_t>(lowered_.first[s])].node).name;
     }
     return out;
+  }
+
+  void gears() {
+    for (auto& name : g_.gears.symbols) p_.gear_symbols.push_back(exprs_.symbol(name));
+    for (auto& sizes : g_.gears.sizes) p_.gears.insert(p_.gears.end(), sizes.begin(), sizes.end());
   }
 
   // Symbols whose values tasks decide; those that no expression asked for stay out.

@@ -1472,6 +1472,8 @@ struct ProgramT : public flatbuffers::NativeTable {
   std::vector<std::unique_ptr<ge::om::SegmentT>> segments{};
   std::vector<std::unique_ptr<ge::om::PlanT>> plans{};
   bool reuse = true;
+  std::vector<int32_t> gear_symbols{};
+  std::vector<int64_t> gears{};
   ProgramT() = default;
   ProgramT(const ProgramT &o);
   ProgramT(ProgramT&&) FLATBUFFERS_NOEXCEPT = default;
@@ -1491,7 +1493,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_TASKS = 14,
     VT_SEGMENTS = 16,
     VT_PLANS = 18,
-    VT_REUSE = 20
+    VT_REUSE = 20,
+    VT_GEAR_SYMBOLS = 22,
+    VT_GEARS = 24
   };
   const flatbuffers::Vector<flatbuffers::Offset<ge::om::Symbol>> *symbols() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::Symbol>> *>(VT_SYMBOLS);
@@ -1520,6 +1524,12 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   bool reuse() const {
     return GetField<uint8_t>(VT_REUSE, 1) != 0;
   }
+  const flatbuffers::Vector<int32_t> *gear_symbols() const {
+    return GetPointer<const flatbuffers::Vector<int32_t> *>(VT_GEAR_SYMBOLS);
+  }
+  const flatbuffers::Vector<int64_t> *gears() const {
+    return GetPointer<const flatbuffers::Vector<int64_t> *>(VT_GEARS);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_SYMBOLS) &&
@@ -1546,6 +1556,10 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            verifier.VerifyVector(plans()) &&
            verifier.VerifyVectorOfTables(plans()) &&
            VerifyField<uint8_t>(verifier, VT_REUSE, 1) &&
+           VerifyOffset(verifier, VT_GEAR_SYMBOLS) &&
+           verifier.VerifyVector(gear_symbols()) &&
+           VerifyOffset(verifier, VT_GEARS) &&
+           verifier.VerifyVector(gears()) &&
            verifier.EndTable();
   }
   ProgramT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -1584,6 +1598,12 @@ struct ProgramBuilder {
   void add_reuse(bool reuse) {
     fbb_.AddElement<uint8_t>(Program::VT_REUSE, static_cast<uint8_t>(reuse), 1);
   }
+  void add_gear_symbols(flatbuffers::Offset<flatbuffers::Vector<int32_t>> gear_symbols) {
+    fbb_.AddOffset(Program::VT_GEAR_SYMBOLS, gear_symbols);
+  }
+  void add_gears(flatbuffers::Offset<flatbuffers::Vector<int64_t>> gears) {
+    fbb_.AddOffset(Program::VT_GEARS, gears);
+  }
   explicit ProgramBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1605,8 +1625,12 @@ inline flatbuffers::Offset<Program> CreateProgram(
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Task>>> tasks = 0,
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Segment>>> segments = 0,
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Plan>>> plans = 0,
-    bool reuse = true) {
+    bool reuse = true,
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> gear_symbols = 0,
+    flatbuffers::Offset<flatbuffers::Vector<int64_t>> gears = 0) {
   ProgramBuilder builder_(_fbb);
+  builder_.add_gears(gears);
+  builder_.add_gear_symbols(gear_symbols);
   builder_.add_plans(plans);
   builder_.add_segments(segments);
   builder_.add_tasks(tasks);
@@ -1634,7 +1658,9 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
     const std::vector<flatbuffers::Offset<ge::om::Task>> *tasks = nullptr,
     const std::vector<flatbuffers::Offset<ge::om::Segment>> *segments = nullptr,
     const std::vector<flatbuffers::Offset<ge::om::Plan>> *plans = nullptr,
-    bool reuse = true) {
+    bool reuse = true,
+    const std::vector<int32_t> *gear_symbols = nullptr,
+    const std::vector<int64_t> *gears = nullptr) {
   auto symbols__ = symbols ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Symbol>>(*symbols) : 0;
   auto exprs__ = exprs ? _fbb.CreateVectorOfStructs<ge::om::Expr>(*exprs) : 0;
   auto inputs__ = inputs ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Port>>(*inputs) : 0;
@@ -1643,6 +1669,8 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
   auto tasks__ = tasks ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Task>>(*tasks) : 0;
   auto segments__ = segments ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Segment>>(*segments) : 0;
   auto plans__ = plans ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Plan>>(*plans) : 0;
+  auto gear_symbols__ = gear_symbols ? _fbb.CreateVector<int32_t>(*gear_symbols) : 0;
+  auto gears__ = gears ? _fbb.CreateVector<int64_t>(*gears) : 0;
   return ge::om::CreateProgram(
       _fbb,
       symbols__,
@@ -1653,7 +1681,9 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
       tasks__,
       segments__,
       plans__,
-      reuse);
+      reuse,
+      gear_symbols__,
+      gears__);
 }
 
 flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder &_fbb, const ProgramT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -2448,7 +2478,9 @@ inline flatbuffers::Offset<State> CreateState(flatbuffers::FlatBufferBuilder &_f
 
 inline ProgramT::ProgramT(const ProgramT &o)
       : exprs(o.exprs),
-        reuse(o.reuse) {
+        reuse(o.reuse),
+        gear_symbols(o.gear_symbols),
+        gears(o.gears) {
   symbols.reserve(o.symbols.size());
   for (const auto &symbols_ : o.symbols) { symbols.emplace_back((symbols_) ? new ge::om::SymbolT(*symbols_) : nullptr); }
   inputs.reserve(o.inputs.size());
@@ -2475,6 +2507,8 @@ inline ProgramT &ProgramT::operator=(ProgramT o) FLATBUFFERS_NOEXCEPT {
   std::swap(segments, o.segments);
   std::swap(plans, o.plans);
   std::swap(reuse, o.reuse);
+  std::swap(gear_symbols, o.gear_symbols);
+  std::swap(gears, o.gears);
   return *this;
 }
 
@@ -2496,6 +2530,8 @@ inline void Program::UnPackTo(ProgramT *_o, const flatbuffers::resolver_function
   { auto _e = segments(); if (_e) { _o->segments.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->segments[_i] = std::unique_ptr<ge::om::SegmentT>(_e->Get(_i)->UnPack(_resolver)); } } }
   { auto _e = plans(); if (_e) { _o->plans.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->plans[_i] = std::unique_ptr<ge::om::PlanT>(_e->Get(_i)->UnPack(_resolver)); } } }
   { auto _e = reuse(); _o->reuse = _e; }
+  { auto _e = gear_symbols(); if (_e) { _o->gear_symbols.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->gear_symbols[_i] = _e->Get(_i); } } }
+  { auto _e = gears(); if (_e) { _o->gears.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->gears[_i] = _e->Get(_i); } } }
 }
 
 inline flatbuffers::Offset<Program> Program::Pack(flatbuffers::FlatBufferBuilder &_fbb, const ProgramT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2515,6 +2551,8 @@ inline flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder
   auto _segments = _o->segments.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Segment>> (_o->segments.size(), [](size_t i, _VectorArgs *__va) { return CreateSegment(*__va->__fbb, __va->__o->segments[i].get(), __va->__rehasher); }, &_va ) : 0;
   auto _plans = _o->plans.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Plan>> (_o->plans.size(), [](size_t i, _VectorArgs *__va) { return CreatePlan(*__va->__fbb, __va->__o->plans[i].get(), __va->__rehasher); }, &_va ) : 0;
   auto _reuse = _o->reuse;
+  auto _gear_symbols = _o->gear_symbols.size() ? _fbb.CreateVector(_o->gear_symbols) : 0;
+  auto _gears = _o->gears.size() ? _fbb.CreateVector(_o->gears) : 0;
   return ge::om::CreateProgram(
       _fbb,
       _symbols,
@@ -2525,7 +2563,9 @@ inline flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder
       _tasks,
       _segments,
       _plans,
-      _reuse);
+      _reuse,
+      _gear_symbols,
+      _gears);
 }
 
 inline EntryT *Entry::UnPack(const flatbuffers::resolver_function_t *_resolver) const {

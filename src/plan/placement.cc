@@ -140,7 +140,7 @@ bool Placement::place_view(NodeId id) {
   auto* op = ops::find(n.op);
   if (!options_.views || !op || !op->view || n.inputs.empty() || !n.inputs[0]) return false;
   auto& from = places_[static_cast<size_t>(n.inputs[0].v)];
-  if (from.storage < 0) return false;
+  if (from.storage < 0 || !g_.value(n.inputs[0]).type.ranked) return false;
   std::vector<Strided> seen(n.outputs.size());
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     if (!n.outputs[i]) continue;

@@ -34,6 +34,30 @@ uint32_t cpu_class() { return 1u << static_cast<int>(kernels::isa()); }
 
 }  // namespace
 
+namespace {
+
+// The sizes together are one of the gears.
+Status check_gears(const om::ProgramT& program, const std::vector<int64_t>& symbols) {
+  const size_t each = program.gear_symbols.size();
+  if (each == 0) return ok();
+  std::vector<std::string> names, got, allowed;
+  for (int32_t s : program.gear_symbols) {
+    if (s < 0 || static_cast<size_t>(s) >= symbols.size()) return damaged("A gear names no size.");
+    names.push_back(program.symbols[static_cast<size_t>(s)]->name);
+    got.push_back(format("{}", symbols[static_cast<size_t>(s)]));
+  }
+  for (size_t at = 0; at + each <= program.gears.size(); at += each) {
+    std::vector<std::string> gear;
+    for (size_t i = 0; i < each; ++i) gear.push_back(format("{}", program.gears[at + i]));
+    if (gear == got) return ok();
+    allowed.push_back(join(gear, ","));
+  }
+  return error(code::kInputMismatch, format("Sizes ({}) are {}, which is none of the gears {}.", join(names, ", "), join(got, ","), join(allowed, "; ")),
+               "the model was compiled for these sizes alone", "feed one of them, or compile with a range in --input_shape");
+}
+
+}  // namespace
+
 Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
                                           std::span<const std::vector<int64_t>> input_dims) {
   std::vector<int64_t> symbols(program.symbols.size(), om::kUnknown);
@@ -80,6 +104,7 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
       known = dims[k];
     }
   }
+  GE_RETURN_IF_ERROR(check_gears(program, symbols));
   return symbols;
 }
 
