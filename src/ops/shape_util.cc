@@ -89,6 +89,7 @@ Status lower_views(LowerContext& c) {
   for (size_t i = 0; i < c.node.outputs.size(); ++i) {
     int output = static_cast<int>(i);
     if (!c.wants(output)) continue;
+    if (!c.type(0).ranked) return c.fail("the number of axes of its input is known only at run time");
     auto view = def->view(c.graph, c.node, output, c.view(0));
     if (!view) return c.fail("its parameters are known only at run time");
     c.call("move.copy", {c.in_as(0, std::move(*view))}, {c.out(output)});
