@@ -64,4 +64,30 @@ void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, s
   }
 }
 
+std::vector<ValueId> put_in(Graph& g, const Graph& inner, const std::vector<ValueId>& inputs, NodeId at) {
+  std::map<int32_t, ValueId> there;
+  for (size_t i = 0; i < inner.inputs.size(); ++i) there[inner.inputs[i].v] = inputs[i];
+  auto value = [&](ValueId v) -> ValueId {
+    if (!v) return {};
+    auto it = there.find(v.v);
+    if (it != there.end()) return it->second;
+    auto& x = inner.value(v);
+    ValueId made = x.constant ? g.add_constant(*x.constant, x.name) : g.add_value(x.name, x.type);
+    there[v.v] = made;
+    return made;
+  };
+  for (NodeId id : inner.order()) {
+    auto& n = inner.node(id);
+    std::vector<ValueId> in, out;
+    for (ValueId v : n.inputs) in.push_back(value(v));
+    for (ValueId v : n.outputs) out.push_back(value(v));
+    NodeId made = g.add_node(n.op, std::move(in), std::move(out), n.attrs, n.name);
+    g.node(made).rank = g.node(at).rank;
+    g.node(made).origin = n.origin;
+  }
+  std::vector<ValueId> outputs;
+  for (ValueId v : inner.outputs) outputs.push_back(value(v));
+  return outputs;
+}
+
 }  // namespace ge::ops

@@ -44,4 +44,7 @@ class Border {
 // constants inside.
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from);
 
+// Copies the nodes of `inner` into g, in the place of node `at` in the order; what its outputs are there.
+std::vector<ValueId> put_in(Graph& g, const Graph& inner, const std::vector<ValueId>& inputs, NodeId at);
+
 }  // namespace ge::ops

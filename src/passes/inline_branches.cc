@@ -1,7 +1,5 @@
 // The branch of an If whose condition is a constant, or is decided by sizes for all of their range, takes the
 // place of the If.
-#include <map>
-
 #include "ops/shape_util.h"
 #include "ops/subgraph.h"
 #include "passes/pass.h"
@@ -45,33 +43,6 @@ std::optional<bool> condition(const ir::Graph& g, ValueId v) {
   return decided(g, (*e)[0]);
 }
 
-// Copies the graph's nodes in front of node `at`; the outer values of its outputs.
-std::vector<ValueId> put_in(ir::Graph& g, const ir::Graph& inner, const std::vector<ValueId>& inputs, NodeId at) {
-  std::map<int32_t, ValueId> there;
-  for (size_t i = 0; i < inner.inputs.size(); ++i) there[inner.inputs[i].v] = inputs[i];
-  auto value = [&](ValueId v) -> ValueId {
-    if (!v) return {};
-    auto it = there.find(v.v);
-    if (it != there.end()) return it->second;
-    auto& x = inner.value(v);
-    ValueId made = x.constant ? g.add_constant(*x.constant, x.name) : g.add_value(x.name, x.type);
-    there[v.v] = made;
-    return made;
-  };
-  for (NodeId id : inner.order()) {
-    auto& n = inner.node(id);
-    std::vector<ValueId> in, out;
-    for (ValueId v : n.inputs) in.push_back(value(v));
-    for (ValueId v : n.outputs) out.push_back(value(v));
-    NodeId made = g.add_node(n.op, std::move(in), std::move(out), n.attrs, n.name);
-    g.node(made).rank = g.node(at).rank;
-    g.node(made).origin = n.origin;
-  }
-  std::vector<ValueId> outputs;
-  for (ValueId v : inner.outputs) outputs.push_back(value(v));
-  return outputs;
-}
-
 }  // namespace
 
 Result<bool> inline_branches(ir::Graph& g, PassContext&) {
@@ -82,7 +53,7 @@ Result<bool> inline_branches(ir::Graph& g, PassContext&) {
     if (!taken) continue;
     auto branch = ops::nested(g.node(id), *taken ? "then_branch" : "else_branch");
     std::vector<ValueId> inputs(g.node(id).inputs.begin() + 1, g.node(id).inputs.end());
-    auto outputs = put_in(g, *branch, inputs, id);
+    auto outputs = ops::put_in(g, *branch, inputs, id);
     auto old = g.node(id).outputs;
     for (size_t i = 0; i < old.size(); ++i)
       if (old[i]) g.replace_uses(old[i], outputs[i]);
