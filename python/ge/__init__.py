@@ -57,7 +57,7 @@ class Model:
         """The outputs of run(), and (task, kernel, start in us, duration in us, op) for each task."""
         arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
         outputs, tasks = self._native.run_profiled(arrays)
-        self._shapes = [list(a.shape) for a in arrays]
+        self._shapes = [list(getattr(a, "shape", ())) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)], tasks
 
     def __call__(self, *inputs):

@@ -20,7 +20,7 @@ const Register registered[] = {
     Register(of("sequence.erase")),   Register(of("sequence.at")),        Register(of("sequence.length")),
     Register(of("sequence.concat")),  Register(of("sequence.split")),     Register(of("optional.make")),
     Register(of("optional.has")),     Register(of("optional.get")),         Register(of("select.unique")),
-    Register(of("select.non_max_suppression")),
+    Register(of("select.non_max_suppression")), Register(of("value.squeeze")),
 };
 
 }  // namespace

@@ -9,13 +9,17 @@ namespace {
 
 constexpr int kMaxRounds = 40;   // each gives up one size or one number of axes
 
+ir::TypeKind optional_of(ir::TypeKind k) { return k == ir::TypeKind::sequence ? ir::TypeKind::optional_sequence : k == ir::TypeKind::tensor ? ir::TypeKind::optional : k; }
+
 std::string changing_symbol(const Graph& inner, size_t value, size_t axis) {
   return format("{}carried{}.d{}", inner.scope, value, axis);
 }
 
 // Widens what goes in so that what came out fits too; true when that changed it.
 Result<bool> widen(InferContext& c, Graph& inner, size_t i, Type& in, const Type& out) {
-  if (in.dtype != out.dtype || in.kind != out.kind)
+  // An optional goes on as one that is there.
+  bool there = in.kind != out.kind && optional_of(out.kind) == in.kind;
+  if (in.dtype != out.dtype || (in.kind != out.kind && !there))
     return c.fail(format("value {} begins as {} and goes on as {}", i, text(in), text(out)));
   if (in.kind != ir::TypeKind::tensor) {
     Type both = either_element(in, out);
@@ -69,6 +73,10 @@ Status infer_carried(InferContext& c, Border& border, Graph& inner, size_t count
     Type t = c.graph.value(c.node.inputs[from + i]).type;
     if (t.kind != ir::TypeKind::tensor) {
       t = input(i);
+      // What began as an optional comes out as what its graph gives.
+      auto& given = inner.value(inner.outputs[first_out + i]).type;
+      if (given.kind == ir::TypeKind::tensor) t = element_of(t, [&](size_t k) { return c.fresh(format("v{}.d{}", i, k)); });
+      else t.kind = given.kind;
     } else if (!input(i).ranked) {
       t.ranked = false;
       t.dims.clear();

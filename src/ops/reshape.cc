@@ -157,7 +157,7 @@ Status infer_squeeze(InferContext& c) {
       drop[static_cast<size_t>(axis)] = true;
     }
   } else {
-    // A symbol is taken to be a size other than 1.
+    // A symbol is taken to be a size other than 1: what follows needs to know how many axes there are.
     for (size_t i = 0; i < dims.size(); ++i) drop[i] = dims[i].is(1);
   }
   std::vector<Dim> out;
@@ -243,6 +243,19 @@ OpDef flat(const char* op, int min_inputs, int max_inputs, const char* doc, Stat
   return d;
 }
 
+// Where nothing follows, the caller gets what the sizes of the run give.
+Result<bool> expand_squeeze(UpgradeContext& c) {
+  Node& n = c.node();
+  if (n.inputs.size() > 1 && n.inputs[1]) return false;
+  auto& type = c.graph.value(n.inputs[0]).type;
+  ValueId out = n.outputs[0];
+  if (!type.ranked || !c.graph.is_output(out) || !c.graph.value(out).uses.empty()) return false;
+  bool open = std::any_of(type.dims.begin(), type.dims.end(), [&](auto& d) { return !d.known() && lower_bound(c.graph, d) < 2; });
+  if (!open) return false;
+  n.op = "ge.SqueezeOnes";
+  return true;
+}
+
 OpDef axes_op(OpDef d) {
   d.upgrade = upgrade_axes;
   d.view = view_axes;
@@ -258,7 +271,11 @@ const Register reshape(with_attr(flat("Reshape", 2, 2, "The elements under other
                                  "allowzero", "1: a 0 in the shape means a size of 0."));
 const Register flatten(with_attr(flat("Flatten", 1, 1, "Two axes: the product of those before, and of those from `axis`.", infer_flatten),
                                  "axis", "First axis of the second group."));
-const Register squeeze(axes_op(flat("Squeeze", 1, 2, "Drops axes of size 1.", infer_squeeze)));
+OpDef with_expand(OpDef d) {
+  d.expand = expand_squeeze;
+  return d;
+}
+const Register squeeze(with_expand(axes_op(flat("Squeeze", 1, 2, "Drops axes of size 1.", infer_squeeze))));
 const Register unsqueeze(axes_op(flat("Unsqueeze", 2, 2, "Inserts axes of size 1.", infer_unsqueeze)));
 
 }  // namespace

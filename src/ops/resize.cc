@@ -1,5 +1,6 @@
 // Resize in all its modes, and Upsample as it was before it.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/text.h"
@@ -78,13 +79,29 @@ Result<Dim> scaled(const InferContext& c, const Dim& size, double scale) {
   return floordiv(size * Dim(static_cast<int64_t>(std::floor(scale))), below);
 }
 
+std::string policy_of(const Node& n) { return attr_string(n, "keep_aspect_ratio_policy", "stretch"); }
+
+// Whether a task computes its sizes: of scales or a roi that data say, or by a policy from sizes that are not numbers.
+bool by_data(const Graph& g, const Node& n) {
+  if (!given(g, n, 3)) return !floats(g, n, 2) || (crops(n) && given(g, n, 1) && !floats(g, n, 1));
+  if (policy_of(n) == "stretch") return false;
+  auto sizes = g.elements(n.inputs[3]);
+  auto& dims = g.value(n.inputs[0]).type.dims;
+  bool known = sizes && known_dims(*sizes).has_value();
+  for (size_t a : axes_of(n, static_cast<int>(dims.size()))) known &= dims[a].known();
+  return !known;
+}
+
+std::vector<Dim> fresh_sizes(InferContext& c, const std::vector<size_t>& axes) {
+  auto dims = c.dims(0);
+  for (size_t a : axes) dims[a] = c.fresh(format("d{}", a));
+  return dims;
+}
+
 Result<std::vector<Dim>> from_scales(InferContext& c, const std::vector<size_t>& axes) {
   auto dims = c.dims(0);
   auto scales = floats(c.graph, c.node, 2);
-  if (!scales) {
-    for (size_t a : axes) dims[a] = c.fresh(format("d{}", a));
-    return dims;
-  }
+  if (by_data(c.graph, c.node)) return fresh_sizes(c, axes);
   if (scales->size() != axes.size()) return c.fail(format("{} scales for {} axes", scales->size(), axes.size()));
   std::vector<double> roi;
   if (crops(c.node)) {
@@ -122,12 +139,10 @@ Result<double> common_scale(const Graph& g, const Node& n) {
 Result<std::vector<Dim>> from_sizes(InferContext& c, const std::vector<size_t>& axes) {
   auto dims = c.dims(0);
   auto sizes = c.elements(3);
-  std::string policy = attr_string(c.node, "keep_aspect_ratio_policy", "stretch");
+  std::string policy = policy_of(c.node);
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") return c.fail(format("keep_aspect_ratio_policy '{}' is not known", policy));
-  if (!sizes) {
-    for (size_t a : axes) dims[a] = c.fresh(format("d{}", a));
-    return dims;
-  }
+  if (policy != "stretch" && by_data(c.graph, c.node)) return fresh_sizes(c, axes);
+  if (!sizes) return c.fail("its sizes are known only at run time");
   if (sizes->size() != axes.size()) return c.fail(format("{} sizes for {} axes", sizes->size(), axes.size()));
   if (policy == "stretch") {
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -154,6 +169,36 @@ Status infer(InferContext& c) {
   return ok();
 }
 
+// A task computes sizes, scales and roi; the kernel runs when they are known.
+void emit_by_data(LowerContext& c, const char* kernel, std::vector<Dim> ints, std::vector<double> f) {
+  auto& n = c.node;
+  auto& dims = c.type(0).dims;
+  auto axes = axes_of(n, c.type(0).rank());
+  std::string policy = policy_of(n);
+  bool sizes = given(c.graph, n, 3);
+  std::vector<Dim> what{sizes ? policy == "not_larger" ? 1 : 2 : crops(n) ? 3 : 0};
+  for (size_t a : axes) what.push_back(dims[a]);
+  std::vector<Arg> in{c.in(sizes ? 3 : 2)};
+  if (crops(n) && !sizes) in.push_back(c.in(1));
+  auto count = static_cast<int64_t>(axes.size());
+  Arg made = c.temp(DType::i64, {4 * count});
+  c.call("host.resize", std::move(in), {made}, std::move(what));
+  std::vector<Dim> scale(dims.size(), std::bit_cast<int64_t>(1.0)), start(dims.size(), 0), end(dims.size(), std::bit_cast<int32_t>(1.0f));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    auto part = [&](const char* name, int64_t list) {
+      Dim symbol = c.own(format("{}{}", name, axes[i]));
+      c.size(symbol, made, static_cast<int>(list * count + static_cast<int64_t>(i)));
+      return symbol;
+    };
+    part("d", 0);
+    scale[axes[i]] = part("scale", 1);
+    if (crops(n)) start[axes[i]] = part("start", 2), end[axes[i]] = part("end", 3);
+  }
+  ints.insert(ints.end(), scale.begin(), scale.end());
+  if (crops(n)) ints.insert(ints.end(), start.begin(), start.end()), ints.insert(ints.end(), end.begin(), end.end());
+  c.call(kernel, {c.in(0)}, {c.out()}, std::move(ints), std::move(f));
+}
+
 Status emit(LowerContext& c, const char* kernel) {
   auto& n = c.node;
   auto rank = static_cast<size_t>(c.type(0).rank());
@@ -162,6 +207,10 @@ Status emit(LowerContext& c, const char* kernel) {
                         find_name(kNearest, attr_string(n, "nearest_mode", "round_prefer_floor")),
                         attr_int(n, "exclude_outside", 0) != 0, attr_int(n, "antialias", 0) != 0};
   std::vector<double> f{attr_float(n, "cubic_coeff_a", -0.75), attr_float(n, "extrapolation_value", 0)};
+  if (by_data(c.graph, n)) {
+    emit_by_data(c, kernel, std::move(ints), std::move(f));
+    return ok();
+  }
   std::vector<double> scale(rank, 1.0), start(rank, 0.0), end(rank, 1.0);
   bool by_sizes = given(c.graph, n, 3);
   if (by_sizes) {

@@ -171,7 +171,7 @@ const Register r(OpDef{.name = "Scan",
                        .infer = infer,
                        .upgrade = upgrade,
                        .expand = expand,
-                       .reference = lower,
+                       .lower = lower,
                        .executor = true,
                        .foldable = false});
 

@@ -64,7 +64,7 @@ void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, s
   }
 }
 
-std::vector<ValueId> put_in(ir::Graph& g, const Graph& inner, const std::vector<ValueId>& inputs, NodeId at) {
+std::vector<ValueId> put_in(Graph& g, const Graph& inner, const std::vector<ValueId>& inputs, NodeId at) {
   std::map<int32_t, ValueId> there;
   for (size_t i = 0; i < inner.inputs.size(); ++i) there[inner.inputs[i].v] = inputs[i];
   auto value = [&](ValueId v) -> ValueId {

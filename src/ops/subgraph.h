@@ -44,7 +44,7 @@ class Border {
 // constants inside.
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from);
 
-// Copies the nested graph's nodes in front of node `at`, its inputs being `inputs`; the outer values of its outputs.
+// Copies the nodes of `inner` into g, in the place of node `at` in the order; what its outputs are there.
 std::vector<ValueId> put_in(Graph& g, const Graph& inner, const std::vector<ValueId>& inputs, NodeId at);
 
 }  // namespace ge::ops

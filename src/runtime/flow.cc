@@ -175,7 +175,16 @@ class Iteration : public Sink {
 
 // Carried values and stacks to the task's outputs.
 Status finish(TaskRun& t, std::vector<Value>& inputs, size_t first, size_t carried, Iteration& it) {
-  for (size_t i = 0; i < carried; ++i) GE_RETURN_IF_ERROR(t.give(i, std::move(inputs[first + i])));
+  for (size_t i = 0; i < carried; ++i) {
+    Value& v = inputs[first + i];
+    // Began as an optional, and comes out as what the program gives.
+    auto kind = static_cast<Value::Kind>(t.program(0).outputs[t.program(0).outputs.size() - t.outputs() + i]->kind);
+    if (v.kind != kind && v.kind == optional_of(kind)) {
+      if (v.items.empty()) return t.fail(format("carried value {} has no value", i));
+      v = Value(v.items[0]);
+    }
+    GE_RETURN_IF_ERROR(t.give(i, std::move(v)));
+  }
   for (auto& s : it.stacks) GE_RETURN_IF_ERROR(s.finish());
   return ok();
 }

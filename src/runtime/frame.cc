@@ -56,7 +56,8 @@ Status Frame::run_segment(int index) {
     GE_TRY(s.binding, x_->bindings.get(program_, index, symbols_));
   }
   GE_RETURN_IF_ERROR(attach(s));
-  auto clock = [] { return std::chrono::steady_clock::now(); };
+  Profile* profile = program_ == x_->package.model.entries[0]->program ? x_->profile : nullptr;
+  auto clock = [&] { return profile ? std::chrono::steady_clock::now() : x_->begin; };
   for (size_t t = 0; t < s.binding->tasks.size(); ++t) {
     auto start = clock();
     Status status = run_task(s, t);
@@ -66,8 +67,8 @@ Status Frame::run_segment(int index) {
       if (e.node.empty()) e.node = task.name;
       return e;
     }
-    if (x_->profile && program_ == x_->package.model.entries[0]->program)
-      x_->profile->entries.push_back({s.binding->tasks[t].task, 0, std::chrono::duration<double, std::micro>(clock() - start).count()});
+    auto us = [](auto d) { return std::chrono::duration<double, std::micro>(d).count(); };
+    if (profile) profile->entries.push_back({s.binding->tasks[t].task, us(start - x_->begin), us(clock() - start)});
   }
   GE_RETURN_IF_ERROR(read_symbols(index));
   release(index);

@@ -4,6 +4,7 @@
 // used again by every iteration.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <span>
@@ -32,6 +33,7 @@ struct Execution {
   Blocks& blocks;
   Team& team;
   Profile* profile = nullptr;        // of the outermost program's tasks
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
 class TaskRun;
@@ -108,6 +110,9 @@ class TaskRun {
   Frame::Segment& segment_;
   const BoundTask& task_;
 };
+
+// The optional of a tensor or of a sequence.
+Value::Kind optional_of(Value::Kind k);
 
 // Host functions: what executor kernels do, by the kernel's name.
 using HostFunction = Status (*)(TaskRun&);

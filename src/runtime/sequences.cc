@@ -29,6 +29,12 @@ Status run_copy(TaskRun& t) {
   return t.give(0, std::move(v));
 }
 
+Status run_squeeze(TaskRun& t) {
+  GE_TRY(Value v, t.in(0));
+  std::erase(v.dims, 1);
+  return t.give(0, std::move(v));
+}
+
 Status run_construct(TaskRun& t) {
   Value made;
   made.kind = Kind::sequence;
@@ -199,6 +205,7 @@ Status run_get(TaskRun& t) {
 }
 
 const RegisterHost registered[] = {
+    {"value.squeeze", run_squeeze},
     {"value.copy", run_copy},          {"sequence.construct", run_construct}, {"sequence.insert", run_insert},
     {"sequence.erase", run_erase},     {"sequence.at", run_at},               {"sequence.length", run_length},
     {"sequence.concat", run_concat},   {"sequence.split", run_split},         {"optional.make", run_make},

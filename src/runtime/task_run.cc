@@ -20,6 +20,10 @@ RegisterHost::RegisterHost(std::string_view kernel, HostFunction f) {
   GE_CHECK(fresh, "host function registered twice: " + std::string(kernel));
 }
 
+Value::Kind optional_of(Value::Kind k) {
+  return k == Value::Kind::tensor ? Value::Kind::optional : k == Value::Kind::sequence ? Value::Kind::optional_sequence : k;
+}
+
 HostFunction find_host(std::string_view kernel) {
   auto it = table().find(kernel);
   return it == table().end() ? nullptr : it->second;
@@ -131,9 +135,18 @@ Status TaskRun::run_program(size_t k, std::span<const Value> values, Sink& sink)
   auto index = frame_.program().tasks[static_cast<size_t>(task_.task)]->programs[k];
   auto& p = program(k);
   if (values.size() != p.inputs.size()) return fail(format("its graph takes {} inputs, not {}", p.inputs.size(), values.size()));
-  for (size_t i = 0; i < values.size(); ++i)
-    if (static_cast<DType>(p.inputs[i]->dtype) != values[i].dtype || static_cast<uint8_t>(p.inputs[i]->kind) != static_cast<uint8_t>(values[i].kind))
+  std::vector<Value> wrapped;
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto kind = static_cast<Value::Kind>(p.inputs[i]->kind);
+    if (kind != values[i].kind && kind == optional_of(values[i].kind)) {
+      if (wrapped.empty()) wrapped.assign(values.begin(), values.end());
+      wrapped[i] = Value{.kind = kind, .dtype = values[i].dtype, .dims = {}, .data = nullptr, .keep = {}, .items = {values[i]}};
+      kind = values[i].kind;
+    }
+    if (static_cast<DType>(p.inputs[i]->dtype) != values[i].dtype || kind != values[i].kind)
       return fail(format("input {} of its graph has another type", i));
+  }
+  if (!wrapped.empty()) values = wrapped;
   auto& child = frame_.children_[{task_.task, static_cast<int>(k)}];
   if (!child) child = std::make_unique<Frame>(index);
   return child->run(*frame_.x_, values, sink);

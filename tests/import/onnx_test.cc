@@ -234,8 +234,12 @@ TEST(Import, OtherTypes) {
   EXPECT_EQ(ir::text(g->value(g->inputs[0]).type), "optional(f32[])");
   EXPECT_THAT(refusal(with(Message().add(5, Message().varint(1, 7)))),
               HasSubstr("\"x\" is of a map type"));
-  EXPECT_THAT(refusal(with(Message().add(9, Message().add(1, sequence)))),
+  g = import(with(Message().add(9, Message().add(1, sequence))));
+  ASSERT_TRUE(g.ok());
+  EXPECT_EQ(ir::text(g->value(g->inputs[0]).type), "optional(seq(i64[3]))");
+  EXPECT_THAT(refusal(with(Message().add(9, Message().add(1, Message().add(9, Message().add(1, tensor_type(1, {}))))))),
               HasSubstr("nested optional"));
+  EXPECT_THAT(refusal(with(Message().add(4, Message().add(1, sequence)))), HasSubstr("nested sequence"));
   EXPECT_THAT(refusal(with(Message())), HasSubstr("Value \"x\" has no type"));
   EXPECT_THAT(refusal(with(tensor_type(0, {}))), HasSubstr("has no element type"));
   EXPECT_THAT(refusal(with(Message().add(4, Message()))), HasSubstr("no element type"));

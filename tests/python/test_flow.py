@@ -42,7 +42,7 @@ def compare(got, want):
             assert g is None
         else:
             assert g.dtype == w.dtype and g.shape == w.shape, (g.dtype, g.shape, w.dtype, w.shape)
-            np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-5)
 
 
 def check(text, *feeds, want=None):
@@ -466,3 +466,71 @@ def test_values_of_a_wrong_kind_are_refused():
     for wrong in (f32(2), None, 3, [f32(1), "text"]):
         with pytest.raises((ge.Error, TypeError, ValueError)):
             model.run([wrong])
+
+
+# ---- parameters that data say
+
+def test_a_squeeze_without_axes_drops_what_turns_out_to_be_1():
+    text = "g (float[n, 1, m] x) => (float[k] y) { z = Abs(x)  y = Squeeze(z) }"
+    m = onnx.parser.parse_model(HEAD + text)
+    m.graph.output[0].type.tensor_type.ClearField("shape")
+    for way in WAYS:
+        compiled = ge.compile(m, **way)
+        for n, k in ((2, 3), (1, 3), (2, 1), (1, 1), (0, 1)):
+            x = f32(n, 1, k)
+            compare(compiled.run([x]), [np.abs(x).squeeze()])
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2"])
+def test_reduction_over_axes_that_data_say(op, keepdims):
+    out = "a, b, c" if keepdims else "a"
+    text = f"g (float[n, 3, m] x, int64[2] axes) => (float[{out}] y) {{ y = {op} <keepdims = {keepdims}> (x, axes) }}"
+    check(text, *[{"x": f32(n, 3, m), "axes": i64(*axes)} for n, m in ((2, 4), (1, 1), (5, 1)) for axes in ((0, 1), (2, 0), (-1, 1), (-3, -1))])
+    model = ge.compile(model_of(text))
+    for axes in ((0, 0), (3, 0), (-4, 1)):
+        with pytest.raises(ge.Error):
+            model.run([f32(2, 3, 4), i64(*axes)])
+
+
+def test_axes_of_squeeze_and_unsqueeze_that_data_say():
+    text = "g (float[n, 1, m, 1] x, int64[2] a, int64[2] b) => (float[p, q] y, float[r, s, t, u] z) { y = Squeeze(x, a)  z = Unsqueeze(y, b) }"
+    check(text, *[{"x": f32(2, 1, 3, 1), "a": i64(*a), "b": i64(*b)} for a in ((1, 3), (3, 1), (-1, -3)) for b in ((0, 1), (3, 0), (-1, 1))])
+    model = ge.compile(model_of(text))
+    for a, b in (((0, 1), (0, 1)), ((1, 1), (0, 1)), ((1, 3), (4, 0)), ((1, 3), (2, 2))):
+        with pytest.raises(ge.Error):
+            model.run([f32(2, 1, 3, 1), i64(*a), i64(*b)])
+
+
+def test_slices_that_data_say():
+    text = "g (float[n, 5] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (float[p, q] y) { y = Slice(x, s, e, a, t) }"
+    far = 2**63 - 1
+    feeds = [{"x": f32(n, 5), "s": i64(*s), "e": i64(*e), "a": i64(*a), "t": i64(*t)} for n in (1, 6) for s, e, a, t in (
+        ((0, 1), (far, far), (0, 1), (1, 1)), ((1, 0), (3, 9), (1, 0), (1, 2)), ((-1, -1), (-far, -far), (0, 1), (-1, -2)),
+        ((5, 4), (0, 0), (-2, -1), (-3, -1)), ((2, 2), (1, 1), (0, 1), (1, 1)), ((0, 0), (2, 2), (0, 1), (far, 1)))]
+    check(text, *feeds)
+    model = ge.compile(model_of(text))
+    for a, t in (((0, 0), (1, 1)), ((0, 2), (1, 1)), ((0, 1), (0, 1))):
+        with pytest.raises(ge.Error):
+            model.run([f32(4, 5), i64(0, 0), i64(2, 2), i64(*a), i64(*t)])
+
+
+def test_sums_splits_pads_and_tiles_that_data_say():
+    check("g (float[n, 3] x, int64 a) => (float[n, 3] y) { y = CumSum(x, a) }", *[{"x": f32(4, 3), "a": np.array(a)} for a in (0, 1, -1, -2)])
+    check("g (float[n] x, int64[2] s) => (float[p] y, float[q] z) { y, z = Split <axis = 0> (x, s) }", *[{"x": f32(5), "s": i64(*s)} for s in ((2, 3), (0, 5))])
+    check("g (float[n, m] x, int64[4] p) => (float[a, b] y) { y = Pad(x, p) }", *[{"x": f32(2, 3), "p": i64(*p)} for p in ((1, 0, 0, 2), (0, -1, 3, 0))])
+    check("g (float[n, m] x, int64[1] k) => (float[n, a] y, int64[n, a] i) { y, i = TopK(x, k) }", *[{"x": f32(2, 6), "k": i64(k)} for k in (0, 1, 6)])
+    check("g (float[1, m] x, int64[2] s) => (float[a, b] y) { y = Expand(x, s) }", *[{"x": f32(1, 3), "s": i64(*s)} for s in ((4, 1), (1, 3), (2, 3))])
+    model = ge.compile(model_of("g (float[n] x, int64[2] s) => (float[p] y, float[q] z) { y, z = Split <axis = 0> (x, s) }"))
+    for s in ((2, 2), (-1, 6), (3, 3)):
+        with pytest.raises(ge.Error):
+            model.run([f32(5), i64(*s)])
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_resize_by_what_data_say(mode):
+    roi = "roi = Constant <value = float[0] {}> ()"
+    check(f"g (float[1, 2, h, w] x, float[4] s) => (float[a, b, c, d] y) {{ {roi}  y = Resize <mode = \"{mode}\"> (x, roi, s) }}",
+          *[{"x": f32(1, 2, 5, 4), "s": np.array([1, 1, a, b], np.float32)} for a, b in ((2, 2), (0.6, 1.5), (1, 3.3))])
+    check(f"g (float[1, 2, h, w] x, int64[4] s) => (float[a, b, c, d] y) {{ y = Resize <mode = \"{mode}\"> (x, , , s) }}",
+          *[{"x": f32(1, 2, 5, 4), "s": i64(1, 2, a, b)} for a, b in ((10, 8), (3, 6))])

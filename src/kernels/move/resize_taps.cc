@@ -1,6 +1,7 @@
 #include "kernels/move/resize_taps.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "kernels/move/element.h"
@@ -56,19 +57,21 @@ Status check_resize(const Call& c, std::string_view kernel) {
   const View &x = c.in[0], &y = c.out[0];
   auto rank = static_cast<size_t>(x.rank);
   if (x.rank != y.rank || x.dtype != y.dtype) return bad_call(kernel, "input and output differ in type or rank");
-  if (c.ints.size() != 5 || c.ints[0] < 0 || c.ints[0] > 2 || c.ints[1] < 0 || c.ints[1] > 6 || c.ints[2] < 0 || c.ints[2] > 3)
+  if (c.ints.size() < 5 || c.ints[0] < 0 || c.ints[0] > 2 || c.ints[1] < 0 || c.ints[1] > 6 || c.ints[2] < 0 || c.ints[2] > 3)
     return bad_call(kernel, "parameters are wrong");
   size_t lists = c.ints[1] == static_cast<int64_t>(ResizeCoordinates::tf_crop_and_resize) ? 3 : 1;
-  if (c.floats.size() != 2 + lists * rank) return bad_call(kernel, "has a wrong number of scales");
-  for (double f : c.floats)
-    if (!std::isfinite(f)) return bad_call(kernel, "a scale is not a number");
+  if (c.floats.size() < 2 || c.floats.size() - 2 + c.ints.size() - 5 != lists * rank || (c.floats.size() > 2 && c.ints.size() > 5))
+    return bad_call(kernel, "has a wrong number of scales");
+  ResizeParameters p = resize_parameters(c);
+  if (!std::isfinite(c.floats[0]) || !std::isfinite(c.floats[1])) return bad_call(kernel, "a parameter is not a number");
   for (size_t i = 0; i < rank; ++i) {
-    if (c.floats[2 + i] < 0) return bad_call(kernel, "a scale is negative");
+    if (!std::isfinite(p.scales[i]) || !std::isfinite(p.roi_start[i]) || !std::isfinite(p.roi_end[i])) return bad_call(kernel, "a scale is not a number");
+    if (p.scales[i] < 0) return bad_call(kernel, "a scale is negative");
     if (x.dims[i] == 0 && y.dims[i] != 0 && y.count() != 0) return bad_call(kernel, format("cannot stretch {} to {}", dims_text(x), dims_text(y)));
     // Tables are made of these.
     if (y.dims[i] > (int64_t{1} << 26) || x.dims[i] > (int64_t{1} << 26)) return bad_call(kernel, "an axis is too long");
     if (c.ints[4] != 0 && y.dims[i] > 0 && x.dims[i] > 0) {
-      double scale = c.floats[2 + i] > 0 ? c.floats[2 + i] : static_cast<double>(y.dims[i]) / static_cast<double>(x.dims[i]);
+      double scale = p.scales[i] > 0 ? p.scales[i] : static_cast<double>(y.dims[i]) / static_cast<double>(x.dims[i]);
       if (static_cast<double>(y.dims[i]) * (4 / std::min(1.0, scale) + 4) > 0x1p28) return bad_call(kernel, "an antialiasing filter is too long");
     }
   }
@@ -81,11 +84,11 @@ ResizeParameters resize_parameters(const Call& c) {
   auto rank = static_cast<size_t>(c.in[0].rank);
   ResizeParameters p{static_cast<ResizeMode>(c.ints[0]), static_cast<ResizeCoordinates>(c.ints[1]),
                      static_cast<ResizeNearest>(c.ints[2]), c.ints[3] != 0, c.ints[4] != 0,
-                     static_cast<float>(c.floats[0]), static_cast<float>(c.floats[1]), c.floats.subspan(2, rank), {}, {}};
-  if (p.coordinates == ResizeCoordinates::tf_crop_and_resize) {
-    p.roi_start = c.floats.subspan(2 + rank, rank);
-    p.roi_end = c.floats.subspan(2 + 2 * rank, rank);
-  }
+                     static_cast<float>(c.floats[0]), static_cast<float>(c.floats[1]), {}, {}, {}};
+  bool data = c.ints.size() > 5;
+  for (size_t i = 0; i < rank; ++i) p.scales[i] = data ? std::bit_cast<double>(c.ints[5 + i]) : c.floats[2 + i];
+  auto roi = [&](size_t i) { return data ? double{std::bit_cast<float>(static_cast<uint32_t>(c.ints[5 + i]))} : c.floats[2 + i]; };
+  for (size_t i = 0; i < rank && p.coordinates == ResizeCoordinates::tf_crop_and_resize; ++i) p.roi_start[i] = roi(rank + i), p.roi_end[i] = roi(2 * rank + i);
   return p;
 }
 

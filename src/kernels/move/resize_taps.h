@@ -3,6 +3,7 @@
 // Also the parameters of the kernels "ref.Resize" and "move.resize", and their check.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -20,13 +21,14 @@ enum class ResizeNearest : int64_t { round_prefer_floor = 0, round_prefer_ceil =
 // ints:   mode, coordinates, nearest, exclude_outside, antialias
 // floats: cubic coefficient a, extrapolation value, then for each axis its scale (0: output size / input
 //         size); with tf_crop_and_resize then the roi's start for each axis, and its end for each axis
+// Scales and roi that data say are ints instead, after the others: bits of f64, those of the roi of f32.
 struct ResizeParameters {
   ResizeMode mode;
   ResizeCoordinates coordinates;
   ResizeNearest nearest;
   bool exclude_outside, antialias;
   float cubic_a, extrapolation;
-  std::span<const double> scales, roi_start, roi_end;
+  std::array<double, kMaxRank> scales{}, roi_start{}, roi_end{};
 };
 Status check_resize(const Call& c, std::string_view kernel);
 ResizeParameters resize_parameters(const Call& c);
