@@ -173,7 +173,7 @@ template <class P, int MR, int NV, int KC>
 
 template <class P, int NV, int MR>
 static constexpr void fill_pair_tiles(Tiles& t) {
-  t.fn[MR] = &pair_tile<P, MR, NV, chains(MR, NV)>;
+  t.fn[MR] = &pair_tile<P, MR, NV, chains<typename P::V>(MR, NV)>;
   if constexpr (MR > 1) fill_pair_tiles<P, NV, MR - 1>(t);
 }
 

@@ -282,8 +282,13 @@ template <class V, class Rows, int NV, int KC>
 
 using TileFn = void (*)(const Block&, int64_t, int64_t);
 
-// Chains of k that keep about eight to sixteen fma in flight.
-constexpr int chains(int mr, int nv) { return mr * nv >= 8 ? 1 : mr * nv >= 4 ? 2 : 4; }
+// Chains of k that keep about eight to sixteen fma in flight. A single row has as many in every width of tile: its sums
+// do not hang on where a column stands.
+template <class V>
+constexpr int chains(int mr, int nv) {
+  if (mr == 1) return V::kLanes == kPanel ? 4 : 2;
+  return mr * nv >= 8 ? 1 : mr * nv >= 4 ? 2 : 4;
+}
 
 // fn[r] computes r rows, 1 <= r <= max_rows.
 struct Tiles {
@@ -295,7 +300,7 @@ struct Tiles {
 
 template <class V, int NV, int MR>
 static constexpr void fill_tiles(Tiles& t) {
-  t.fn[MR] = &tile<V, AnyRows<MR>, NV, chains(MR, NV)>;
+  t.fn[MR] = &tile<V, AnyRows<MR>, NV, chains<V>(MR, NV)>;
   if constexpr (MR > 1) fill_tiles<V, NV, MR - 1>(t);
 }
 
