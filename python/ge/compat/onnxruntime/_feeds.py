@@ -40,12 +40,17 @@ def _array(arg, value):
     if isinstance(value, (OrtValue, NativeValue)):
         value = value._get_c_value() if isinstance(value, OrtValue) else value
         value = value._data
+    wanted = arg.type
+    if wanted.startswith("optional("):
+        if value is None:
+            return None
+        wanted = wanted[len("optional("):-1]
     if value is None:
         raise failure(Fail, f"Non-zero status code returned while running: Missing Input: {arg.name}")
-    if arg.type.startswith("seq("):
-        return [np.asarray(v) for v in value]
+    if wanted.startswith("seq("):
+        return _sequence(arg, wanted[len("seq("):-1], value)
     if isinstance(value, list):
-        value = _from_list(arg, value)
+        value = _from_list(arg, wanted, value)
     if not isinstance(value, np.ndarray):
         if isinstance(value, (tuple, str, bytes)) or (hasattr(value, "__array__") and not isinstance(value, np.generic)):
             raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{arg.name}'.")
@@ -53,27 +58,37 @@ def _array(arg, value):
     if not value.dtype.isnative and value.dtype.kind in "biufc":
         value = value.astype(value.dtype.newbyteorder("="))
     given = name_of(value.dtype)
-    if given != arg.type:
-        raise failure(InvalidArgument, f"Unexpected input data type. Actual: ({given}) , expected: ({arg.type}) for input: {arg.name}")
+    if given != wanted:
+        raise failure(InvalidArgument, f"Unexpected input data type. Actual: ({given}) , expected: ({wanted}) for input: {arg.name}")
     return value.astype(object) if value.dtype.kind in "US" else value
 
 
-def _from_list(arg, value):
+def _sequence(arg, element, value):
+    if not isinstance(value, list):
+        raise RuntimeError(f"Unable to handle object of type {type(value)} for the sequence '{arg.name}'")
+    arrays = [np.asarray(v) for v in value]
+    for a in arrays:
+        if name_of(a.dtype) != element:
+            raise failure(InvalidArgument, f"Unexpected input data type. Actual: (seq({name_of(a.dtype)})) , expected: ({arg.type}) for input: {arg.name}")
+    return [a.astype(object) if a.dtype.kind in "US" else a for a in arrays]
+
+
+def _from_list(arg, wanted, value):
     """A list has no element type: it takes the input's."""
     try:
         array = np.asarray(value)
     except ValueError as e:
         raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}': {e}") from None
-    if array.dtype.kind not in "biuf" and not arg.type.startswith("tensor(string"):
+    if array.dtype.kind not in "biuf" and wanted != "tensor(string)":
         raise RuntimeError(f"Could not create tensor from given input list for input '{arg.name}'")
-    wanted = PLAIN.get(arg.type)
-    return array.astype(wanted) if wanted and array.dtype.kind in "biuf" and array.dtype != wanted else array
+    dtype = PLAIN.get(wanted)
+    return array.astype(dtype) if dtype and array.dtype.kind in "biuf" and array.dtype != dtype else array
 
 
 def check_shapes(args, arrays):
     """Ranks, and the sizes that the model fixes."""
     for arg, array in zip(args, arrays):
-        if not arg._shape or isinstance(array, list):
+        if not arg._shape or not isinstance(array, np.ndarray):
             continue  # the rank is open, or it is a scalar, where one element of any rank will do
         shape = array.shape
         if len(shape) == len(arg._shape) and all(shape[i] == size for i, size in arg._fixed):

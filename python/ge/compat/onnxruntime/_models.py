@@ -52,7 +52,7 @@ class Models:
         if self.is_om:
             self.plain = self._made(lambda: ge.load(self._source, threads=self._threads()))
             self.about = self.plain.report().get("model", {})
-        elif all(p["shape"] is not None for p in self.about["inputs"]):
+        elif not any(p["shape"] is None and p["type"].startswith("tensor(") for p in self.about["inputs"]):
             shapes = {p["name"]: self._sizes(p) for p in self.about["inputs"] if self._overridden(p)}
             self.plain = self._compile(shapes, ())
             if self._options.optimized_model_filepath:
@@ -60,12 +60,12 @@ class Models:
         self._scalars = [i for i, p in enumerate(self.plain.inputs) if p.shape == ()] if self.plain else []
         declared = {p["name"]: p["shape"] for p in self.about.get("outputs", [])}
         self._by_ones = not self.is_om and self.plain is not None and any(
-            declared.get(p.name) is not None and len(declared[p.name]) != len(p.shape) for p in self.plain.outputs)
+            declared.get(p.name) is not None and p.shape is not None and len(declared[p.name]) != len(p.shape) for p in self.plain.outputs)
 
     def run(self, function, arrays, fed=()):
         """function(model, arrays) with the model that takes these arrays; `fed` names inputs with a default, the
         last of the arrays."""
-        ones = tuple(tuple(size == 1 for size in np.shape(a)) for a in arrays) if self._by_ones else ()
+        ones = tuple(tuple(size == 1 for size in getattr(a, "shape", ())) for a in arrays) if self._by_ones else ()
         if self.plain is not None and not fed and not any(map(any, ones)):
             for i in self._scalars:  # one element of any rank is a scalar
                 if isinstance(arrays[i], np.ndarray) and arrays[i].size == 1:
@@ -75,10 +75,10 @@ class Models:
             except ge.Error as e:
                 if e.code != "E40001" or self.is_om or not self._conflict(arrays):
                     raise
-        key = (tuple(a.ndim for a in arrays), ones, tuple(fed))
+        key = (tuple(getattr(a, "ndim", -1) for a in arrays), ones, tuple(fed))
         if key not in self._others:
             ports = self.about["inputs"] + [p for name in fed for p in self.about["overridable"] if p["name"] == name]
-            shapes = {p["name"]: self._sizes(p, a.shape) for p, a in zip(ports, arrays)}
+            shapes = {p["name"]: self._sizes(p, a.shape) for p, a in zip(ports, arrays) if isinstance(a, np.ndarray)}
             self._others[key] = self._compile(shapes, fed)
         model = self._others[key]
         given = dict(zip([p["name"] for p in self.about["inputs"]] + list(fed), arrays))
@@ -87,11 +87,11 @@ class Models:
     def _conflict(self, arrays):
         """Whether one name stands for two sizes in this feed."""
         seen = {}
-        return any(seen.setdefault(name, size) != size for p, a in zip(self.about["inputs"], arrays)
-                   for name, size in zip(p["shape"], a.shape) if isinstance(name, str))
+        return any(seen.setdefault(name, size) != size for p, a in zip(self.about["inputs"], arrays) if isinstance(a, np.ndarray)
+                   for name, size in zip(p["shape"] or (), a.shape) if isinstance(name, str))
 
     def _overridden(self, port):
-        return any(self._override(port, i) is not None for i in range(len(port["shape"])))
+        return any(self._override(port, i) is not None for i in range(len(port["shape"] or ())))
 
     def _override(self, port, axis):
         denotation = port.get("denotations", [])[axis:axis + 1]

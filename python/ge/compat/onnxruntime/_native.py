@@ -52,7 +52,7 @@ class InferenceSession(Bound):
         about, model = self._models.about, self._models.plain
         declared = {p["name"]: p for key in ("inputs", "outputs") for p in about.get(key, [])}
         if model is not None:
-            names = {size: name for p in model.inputs for size, name in zip(p.shape, declared.get(p.name, {}).get("shape") or p.shape)}
+            names = {size: name for p in model.inputs for size, name in zip(p.shape or (), declared.get(p.name, {}).get("shape") or p.shape or ())}
             self.inputs_meta = _types.ports(model.inputs, declared, names)
             self.outputs_meta = _types.ports(model.outputs, declared, names)
         else:

@@ -29,7 +29,7 @@ class Profile:
             self._add("Node", f"{task}_kernel_time", start + at, duration,
                       {"op_name": op, "kernel": kernel, "provider": "CPUExecutionProvider", "node_index": str(index)})
         self._add("Session", "SequentialExecutor::Execute", start, self.now() - start,
-                  {"inputs": [list(a.shape) for a in inputs], "outputs": [list(a.shape) for a in outputs]})
+                  {"inputs": [list(getattr(a, "shape", ())) for a in inputs], "outputs": [list(getattr(a, "shape", ())) for a in outputs]})
 
     def _add(self, category, name, start, duration, args):
         if self._ended:

@@ -86,7 +86,8 @@ def ports(ports_of_ge, declared, names):
     out = []
     for p in ports_of_ge:
         d = declared.get(p.name, {})
-        written = d.get("shape") or [None] * len(p.shape)
-        shape = [size if isinstance(size, int) else mine or names.get(size) for size, mine in zip(p.shape, written)]
+        inferred = p.shape or ()  # None: a sequence, or of any rank
+        written = d.get("shape") or [None] * len(inferred)
+        shape = [size if isinstance(size, int) else mine or names.get(size) for size, mine in zip(inferred, written)]
         out.append(NodeArg(p.name, d.get("type") or name_of(p.dtype), shape))
     return out
