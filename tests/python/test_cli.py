@@ -174,6 +174,19 @@ def test_ge_run_without_inputs_is_seeded(magika, tmp_path):
     assert np.array_equal(*outputs)
 
 
+@pytest.mark.parametrize("size,words", [
+    ("n=abc", ["E10001", "n=abc"]), ("n", ["E10001", "NAME=NUMBER"]), ("n=-3", ["E10001"]), ("n=3x", ["E10001"]),
+    ("m=3", ["E10016", "'m'", "its sizes are"]),
+])
+def test_sizes_that_cannot_be(size, words, tmp_path):
+    assert run("ge", "compile", fetch.fetch("surfaces_mlp"), "-o", "m.om", "--input_shape=input:n,4", cwd=tmp_path).returncode == 0
+    done = run("ge", "run", "m.om", "--size", size, cwd=tmp_path)
+    assert done.returncode == 1
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert "f32[5,1]" in run("ge", "run", "m.om", "--size", "n=5", cwd=tmp_path).stdout
+
+
 def test_ge_explain_inspect_dump_bench(magika):
     om, _ = magika
     onnx_path = fetch.fetch("magika")
