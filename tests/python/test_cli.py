@@ -98,7 +98,7 @@ def test_other_levels(level, near_miss, tmp_path):
 @pytest.mark.parametrize("arguments,words", [
     (["--output=."], ["E10001", "--output", "folder"]), (["--output={t}/"], ["E10001", "folder"]), (["--output=a/.."], ["E10001", "folder"]),
     (["--display_model_info=2"], ["E10001", "0 or 1"]), (["--optimization_switch=matmul_bias"], ["E10001", "--optimization_switch", "matmul_bias"]),
-    (["--debug_dir={near}/x"], ["E13004", "--debug_dir"]), (["--insert_op_conf=aipp.cfg"], ["E10001", "--insert_op_conf", "AIPP"]),
+    (["--debug_dir={near}/x"], ["E13004", "--debug_dir"]), (["--insert_op_conf=aipp.cfg"], ["E10001", "insert_op_conf", "AIPP"]),
     (["--deterministic_level=4"], ["E10001", "0 to 3"]), (["--enable_single_stream=true", "--multi_stream_parallel_mode=cv"], ["E10056"]),
     (["--precision_mode=force_fp32", "--precision_mode_v2=origin"], ["E10001", "precision_mode_v2"]),
     (["--memory_optimisation_policy=Speed"], ["--memory_optimization_policy"]), (["extra"], ["extra"]),
