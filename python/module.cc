@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "driver/compile.h"
+#include "driver/notes.h"
 #include "driver/report.h"
 #include "driver/roofline.h"
 #include "driver/run.h"
@@ -262,7 +263,7 @@ NB_MODULE(_ge, m) {
       .def("profile", &PyModel::profile)
       .def("trim", [](PyModel& p) { p.model->trim(); })
       .def("threads", [](PyModel& p) { return p.model->threads(); })
-      .def("notes", [](PyModel& p) { return p.model->package().notes; })
+      .def("notes", [](PyModel& p) { return ge::notes_of(p.model->package()).dump(); })
       .def("explain", [](PyModel& p) { return ge::explain_text(p.model->package()); })
       .def("fused_operators", [](PyModel& p) { return ge::fused_operators(p.model->package()); })
       .def("warnings", [](PyModel& p) { return ge::fusion_warnings(p.model->package()); })
@@ -294,11 +295,12 @@ NB_MODULE(_ge, m) {
     return unwrap(ge::about_onnx(*ge::MappedFile::from_bytes(bytes)));
   });
   m.def("model_of", [](const PyPackage& p, int threads) {
-    // The bytes of the file and the package in memory open alike: a round trip keeps one path.
     ge::runtime::LoadOptions o;
     o.threads = threads;
     nb::gil_scoped_release release;
     auto& made = p.compiled->package;
+    if (p.compiled->from_cache) return PyModel(unwrap(ge::runtime::Model::from(made, o)));  // it was read from a file
+    // The bytes of the file and the package in memory open alike: a round trip keeps one path.
     auto package = unwrap(ge::om::read(ge::MappedFile::from_bytes(ge::om::to_bytes(made)), false));
     package.external_weight = made.external_weight;
     return PyModel(unwrap(ge::runtime::Model::from(std::move(package), o)));

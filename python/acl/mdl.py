@@ -80,7 +80,7 @@ def query_size(path):
         memory = ge.load(path).report()["memory"]
     except ge.Error as e:
         return 0, 0, _state.failed(_CODES.get(e.code, PARSE_MODEL), e)
-    return memory.get("arena", 0), memory["weights"], SUCCESS
+    return memory.get("arena", 0), memory.get("weights", 0), SUCCESS
 
 
 # --- descriptions

@@ -55,6 +55,9 @@ def _dense(value, port):
     if array.dtype != port.dtype:
         raise Error(f"Input '{port.name}' is {array.dtype}, the model takes {port.dtype}.", "E40001",
                     cause="types are not converted silently", fix=f"pass array.astype('{port.dtype}')")
+    if array.dtype == object:
+        raise Error(f"Input '{port.name}' has a type that arrays do not hold.", "E40001", cause="texts and sequences are not fed",
+                    fix="cut the model behind it")
     if array.dtype.name in _ML_NAMES:
         array = _as_integers(array)
     # np.ascontiguousarray would give a 0-d array one dimension.

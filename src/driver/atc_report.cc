@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "driver/fusion_switch.h"
+#include "driver/notes.h"
 #include "driver/report.h"
 #include "import/onnx.h"
 #include "om/writer.h"
@@ -37,9 +38,9 @@ Result<bool> write_check_report(const std::string& model, const std::string& pat
 }
 
 Status write_compile_stat(const om::Package& p, const std::string& path) {
-  Json notes = Json::parse(p.notes, nullptr, false);
+  Json notes = notes_of(p);
   std::map<std::string, int> times, tried;
-  if (!notes.is_discarded()) {
+  if (notes.contains("fused")) {
     for (auto& f : notes["fused"]) ++times[f["rule"].get<std::string>()];
     for (auto& m : notes["near_misses"]) ++tried[m["rule"].get<std::string>()];
   }
@@ -94,15 +95,15 @@ std::string om_json(const om::Package& p) {
     tasks.push_back(std::move(one));
   }
   r["task"] = std::move(tasks);
-  Json notes = Json::parse(p.notes, nullptr, false);
-  if (!notes.is_discarded()) r["report"] = std::move(notes);
+  Json notes = notes_of(p);
+  if (!notes.empty()) r["report"] = std::move(notes);
   return r.dump(2) + "\n";
 }
 
 std::string display_model_info(const om::Package& p, int64_t file_bytes) {
   auto& program = *p.model.programs[static_cast<size_t>(p.model.entries[0]->program)];
-  Json notes = Json::parse(p.notes, nullptr, false);
-  int64_t arena = !notes.is_discarded() && notes.contains("memory") && notes["memory"].contains("arena") ? notes["memory"]["arena"].get<int64_t>() : 0;
+  Json notes = notes_of(p);
+  int64_t arena = notes.contains("memory") && notes["memory"].contains("arena") ? notes["memory"]["arena"].get<int64_t>() : 0;
   int64_t weights = om::weight_bytes(p), inside = p.external_weight == om::ExternalWeight::none ? weights : 0;
   std::set<int> lanes;
   for (auto& t : program.tasks) lanes.insert(t->lane);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -41,13 +42,17 @@ std::string cache_folder(const std::string& given) {
   return std::string(home && *home ? home : "/tmp") + "/.cache/ge";
 }
 
-std::string cache_key(const ir::Graph& g, const std::string& model_hash, const std::string& options) {
+std::string cache_key(const ir::Graph& g, std::span<const std::byte> model, const std::string& model_hash, const std::string& options) {
   Sha256 sha;
   sha.update(format("ge {} {} {}\n{}\n", GE_VERSION, om::kFormatVersion, model_hash, options));
-  // External data: the model's bytes do not hold them.
+  // External data: the model's bytes do not hold them. Large weights that lie in those bytes are hashed with them.
+  auto inside = [&](std::span<const std::byte> raw) {
+    std::less<const std::byte*> before;
+    return !raw.empty() && !model.empty() && !before(raw.data(), model.data()) && before(raw.data(), model.data() + model.size());
+  };
   for (size_t i = 0; i < g.value_capacity(); ++i) {
     auto& v = g.value(ir::ValueId{static_cast<int32_t>(i)});
-    if (v.constant && v.constant->dtype() != DType::string)
+    if (v.constant && v.constant->dtype() != DType::string && !inside(v.constant->raw()))
       sha.update(format("{:016x}{:016x}", hash64(v.constant->raw(), 1), hash64(v.constant->raw(), 2)));
   }
   return sha.hex();

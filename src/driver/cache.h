@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ namespace ge {
 
 // The folder that options and environment give: `given`, GE_CACHE_DIR, XDG_CACHE_HOME/ge, HOME/.cache/ge.
 std::string cache_folder(const std::string& given);
-// Of the imported graph with all its constants, the options as text, and the version.
-std::string cache_key(const ir::Graph& g, const std::string& model_hash, const std::string& options);
+// Of the model's hash, the constants of its imported graph that do not lie in its bytes, the options as text, and
+// the version.
+std::string cache_key(const ir::Graph& g, std::span<const std::byte> model, const std::string& model_hash, const std::string& options);
 std::optional<om::Package> cache_find(const std::string& folder, const std::string& key);
 Status cache_put(const std::string& folder, const std::string& key, const om::Package& p);
 

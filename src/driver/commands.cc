@@ -1,6 +1,7 @@
 #include "driver/commands.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "driver/cache.h"
 #include "driver/compile.h"
+#include "driver/notes.h"
 #include "driver/report.h"
 #include "driver/roofline.h"
 #include "driver/run.h"
@@ -51,8 +53,19 @@ Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand&
   std::map<std::string, int64_t> sizes;
   for (auto& s : c.sizes) {
     size_t equals = s.find('=');
-    if (equals == std::string::npos) return error(code::kInvalidValue, format("--size {} is not NAME=NUMBER.", s));
-    sizes[s.substr(0, equals)] = std::atoll(s.c_str() + equals + 1);
+    int64_t n = 0;
+    const char* end = s.data() + s.size();
+    auto [stop, e] = equals == std::string::npos ? std::from_chars_result{s.data(), std::errc::invalid_argument} : std::from_chars(s.data() + equals + 1, end, n);
+    if (e != std::errc() || stop != end || n < 0) return error(code::kInvalidValue, format("--size {} is not NAME=NUMBER.", s));
+    std::vector<std::string> names;
+    for (auto& symbol : m.program().symbols) names.push_back(symbol->name);
+    std::string name = s.substr(0, equals);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      std::string near = nearest(name, names);
+      return error(code::kUnknownName, format("--size names '{}', which the model does not have.", name),
+                   names.empty() ? "all its sizes are fixed" : format("its sizes are {}", join(names, ", ")), near.empty() ? "" : format("did you mean '{}'?", near));
+    }
+    sizes[name] = n;
   }
   std::map<std::string, Tensor> given;
   for (auto& text : c.inputs) {
@@ -131,7 +144,7 @@ Result<std::string> run_command(const RunCommand& c) {
 Result<std::string> explain_command(const CompileCommand& c, bool json) {
   if (c.model.ends_with(".om")) {
     GE_TRY(auto m, runtime::Model::open(c.model));
-    return json ? m->package().notes + "\n" : explain_text(m->package());
+    return json ? notes_of(m->package()).dump() + "\n" : explain_text(m->package());
   }
   GE_TRY(auto done, compile_model(c));
   return json ? done.package.notes + "\n" : explain_text(done.package);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "driver/cache.h"
+#include "driver/closed_regions.h"
 #include "driver/gears.h"
 #include "driver/model_edits.h"
 #include "driver/peak.h"
@@ -195,6 +196,12 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   model.source_hash = source.hash;
   Json r = report(c.graph, c.trace, lowered);
   for (auto& v : verdicts) r["verified"].push_back({{"rule", v.rule}, {"eps", v.eps}, {"difference", v.difference}, {"off_at", v.off_at}});
+  r["closed"] = Json::array();
+  if (o.fusion && !o.reference) {
+    passes::PassOptions scope;
+    scope.scope = o.scope;
+    for (auto& region : closed_regions(c.graph, scope)) r["closed"].push_back({{"nodes", region.nodes}, {"why", region.why}, {"help", region.help}});
+  }
   if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
   r["precision"] = precision_report(c.trace, o.precision, moved);
   if (source.file) {
@@ -267,7 +274,7 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Sourc
   GE_RETURN_IF_ERROR(make_debug_dir(o));
   GE_RETURN_IF_ERROR(edit(graph, o));
   bool cached = o.cache_mode != "disable";
-  std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source.hash, options_text(o)) : "";
+  std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source.file ? source.file->bytes() : std::span<const std::byte>(), source.hash, options_text(o)) : "";
   if (o.cache_mode == "enable" && o.debug_dir.empty())  // there are no passes to show where nothing is compiled
     if (auto hit = cache_find(folder, key)) {
       Compiled c;
@@ -307,15 +314,23 @@ Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, const Source& 
   return done;
 }
 
-// 128 bits of xxHash64: names the source; not a defence against forgery.
-std::string hash_of(std::span<const std::byte> bytes) { return format("{:016x}{:016x}", hash64(bytes, 0), hash64(bytes, 1)); }
+// 128 bits by xxHash64: names the source; not a defence against forgery. By blocks, so that memory is read once.
+std::string hash_of(std::span<const std::byte> bytes) {
+  constexpr size_t kBlock = size_t(1) << 18;
+  uint64_t one = hash64(bytes.first(std::min(kBlock, bytes.size())), 0), two = hash64(bytes.first(std::min(kBlock, bytes.size())), 1);
+  for (size_t at = kBlock; at < bytes.size(); at += kBlock) {
+    auto block = bytes.subspan(at, std::min(kBlock, bytes.size() - at));
+    one = hash64(block, one), two = hash64(block, two);
+  }
+  return format("{:016x}{:016x}", one, two);
+}
 
 }  // namespace
 
 Result<Compiled> compile_file(const std::string& path, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   GE_TRY(auto file, MappedFile::open(path));
-  return timed(import_onnx_file(path, {options.feed}), options, {hash_of(file->bytes()), file}, start);
+  return timed(import_onnx_file(file, path, {options.feed}), options, {hash_of(file->bytes()), file}, start);
 }
 
 Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& options) {

@@ -28,7 +28,7 @@ nlohmann::ordered_json precision_report(const passes::Trace& t, const PrecisionO
   return r;
 }
 
-std::string precision_text(const nlohmann::json& notes) {
+std::string precision_text(const nlohmann::ordered_json& notes) {
   if (!notes.contains("precision")) return "";
   auto& p = notes["precision"];
   const size_t bf16 = p["bf16"].size(), all = bf16 + p["f32"].size();

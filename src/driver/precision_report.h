@@ -13,6 +13,6 @@ namespace ge {
 // moved: how far bf16 outputs are from f32's, where it was measured.
 nlohmann::ordered_json precision_report(const passes::Trace& t, const PrecisionOptions& o, std::optional<double> moved);
 // Of the notes of a file; "" where they say nothing.
-std::string precision_text(const nlohmann::json& notes);
+std::string precision_text(const nlohmann::ordered_json& notes);
 
 }  // namespace ge

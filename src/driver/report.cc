@@ -7,13 +7,14 @@
 #include <set>
 
 #include "base/text.h"
+#include "driver/notes.h"
 #include "driver/precision_report.h"
 #include "tensor/dtype.h"
 
 namespace ge {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 std::string expression(const om::ProgramT& p, int32_t index, int depth = 0) {
   if (index < 0 || static_cast<size_t>(index) >= p.exprs.size() || depth > 20) return "?";
@@ -61,8 +62,8 @@ std::string port_text(const om::ProgramT& p, const om::PortT& port) {
 }
 
 std::string explain_text(const om::Package& package) {
-  Json r = Json::parse(package.notes, nullptr, false);
-  if (r.is_discarded() || !r.contains("fused")) return "no report\n";
+  Json r = notes_of(package);
+  if (!r.contains("fused")) return "no report\n";
   std::string out;
   std::map<std::string, int> count;
   for (auto& f : r["fused"]) ++count[f["rule"].get<std::string>()];
@@ -76,6 +77,14 @@ std::string explain_text(const om::Package& package) {
     if (!m["help"].get<std::string>().empty()) out += format("; {}", m["help"].get<std::string>());
     out += "\n";
   }
+  if (r.contains("closed") && !r["closed"].empty()) {
+    out += format("regions no rule may enter: {}\n", r["closed"].size());
+    for (auto& c : r["closed"]) {
+      out += format("  {}: {}", some(c["nodes"], 8), c["why"].get<std::string>());
+      if (!c["help"].get<std::string>().empty()) out += format("; {}", c["help"].get<std::string>());
+      out += "\n";
+    }
+  }
   out += precision_text(r);
   if (!r["switched_off"].empty()) out += format("switched off: {}\n", some(r["switched_off"], 100));
   if (!r["reference_ops"].empty()) out += format("on reference kernels: {}\n", some(r["reference_ops"], 100));
@@ -83,8 +92,8 @@ std::string explain_text(const om::Package& package) {
 }
 
 int64_t fused_operators(const om::Package& package) {
-  Json r = Json::parse(package.notes, nullptr, false);
-  if (r.is_discarded() || !r.contains("fused")) return 0;
+  Json r = notes_of(package);
+  if (!r.contains("fused")) return 0;
   return count_origins(r["fused"]);
 }
 
@@ -93,9 +102,9 @@ std::string fusion_warnings(const om::Package& package) {
       {"matmul_bias", "MatMul+Add"}, {"matmul_residual", "MatMul+Add"}, {"matmul_activation", "MatMul+Activation"}, {"matmul_scale", "MatMul+Mul"},
       {"conv_bn", "Conv+BN"}, {"conv_bias", "Conv+Add"}, {"conv_scale", "Conv+Mul"}, {"conv_activation", "Conv+Activation"}, {"conv_residual", "Conv+Add"},
       {"conv_pad", "Pad+Conv"}, {"attention", "MatMul+Softmax+MatMul"}, {"layer_norm", "LayerNorm"}, {"gelu", "Gelu"}, {"rms_norm", "RMSNorm"}};
-  Json r = Json::parse(package.notes, nullptr, false);
+  Json r = notes_of(package);
   std::string out;
-  if (r.is_discarded() || !r.contains("near_misses")) return out;
+  if (!r.contains("near_misses")) return out;
   for (auto& m : r["near_misses"]) {
     auto text = [&](const char* key) { return m[key].get<std::string>(); };
     auto title = kTitles.find(text("rule"));
@@ -124,8 +133,8 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   for (auto& port : p.inputs) out += format("input: {}\n", port_text(p, *port));
   for (auto& port : p.outputs) out += format("output: {}\n", port_text(p, *port));
   out += format("tasks: {}\nweights: {}{}\n", p.tasks.size(), bytes_text(static_cast<double>(om::weight_bytes(package))), weight_place(model));
-  Json r = Json::parse(package.notes, nullptr, false);
-  if (!r.is_discarded() && r.contains("memory") && r["memory"].contains("arena"))
+  Json r = notes_of(package);
+  if (r.contains("memory") && r["memory"].contains("arena"))
     out += format("arena: {} for {} thread, lower bound {}{}\n", bytes_text(r["memory"]["arena"].get<double>()), r["memory"]["threads"].get<int>(),
                   bytes_text(r["memory"]["lower_bound"].get<double>()), r["memory"]["proved"].get<bool>() ? " (proved: no smaller one exists)" : "");
   std::map<int, int> lanes;

@@ -434,6 +434,10 @@ Result<ir::Graph> import_onnx(std::shared_ptr<const MappedFile> file, const std:
 
 Result<ir::Graph> import_onnx_file(const std::string& path, const ImportOptions& options) {
   GE_TRY(auto file, MappedFile::open(path));
+  return import_onnx_file(std::move(file), path, options);
+}
+
+Result<ir::Graph> import_onnx_file(std::shared_ptr<const MappedFile> file, const std::string& path, const ImportOptions& options) {
   std::vector<std::string> folders = {folder_of(path)};
   // Model stores keep files by content and link to them: model and data then lie in one other
   // folder.

@@ -28,6 +28,8 @@ Result<ir::Graph> import_onnx(std::shared_ptr<const MappedFile> file, const std:
                               const ImportOptions& options = {});
 // External data may also lie beside the file that `path` is a link to.
 Result<ir::Graph> import_onnx_file(const std::string& path, const ImportOptions& options = {});
+// The same where the file at `path` is open already.
+Result<ir::Graph> import_onnx_file(std::shared_ptr<const MappedFile> file, const std::string& path, const ImportOptions& options);
 
 // Each node of the model (functions inlined, nested graphs included) and why it cannot be compiled, or "".
 struct NodeCheck {

@@ -5,6 +5,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace ge::onnx {
 namespace {
@@ -15,28 +16,6 @@ using Wire = protozero::pbf_wire_type;
 // Nested messages; a graph inside a graph takes three. Protobuf's own limit, so no valid file is
 // refused.
 constexpr size_t kMaxDepth = 100;
-
-bool is_utf8(std::string_view s) {
-  for (size_t i = 0; i < s.size();) {
-    auto c = static_cast<uint8_t>(s[i]);
-    size_t n = c < 0x80                ? 1
-               : c >= 0xc2 && c < 0xe0 ? 2
-               : (c & 0xf0) == 0xe0    ? 3
-               : c >= 0xf0 && c < 0xf5 ? 4
-                                       : 0;
-    if (n == 0 || i + n > s.size()) return false;
-    for (size_t k = 1; k < n; ++k)
-      if ((static_cast<uint8_t>(s[i + k]) & 0xc0) != 0x80) return false;
-    if (n > 2) {
-      auto d = static_cast<uint8_t>(s[i + 1]);
-      if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) ||
-          (c == 0xf4 && d > 0x8f))
-        return false;
-    }
-    i += n;
-  }
-  return true;
-}
 
 // Reads field by field. protozero throws on malformed bytes; what else is wrong sets failed_. In
 // both cases frames_ is left as it was at that point: it says where.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "kernels/kernel.h"
 #include "tensor/dtype.h"
 
@@ -86,10 +87,27 @@ Status check_task(const TaskT& t, const ProgramT& p, const Package& package) {
   return ok();
 }
 
+// Names go into messages, JSON and Python's strings.
+bool readable(const ProgramT& p) {
+  auto named = [](auto& list) { return std::all_of(list.begin(), list.end(), [](auto& x) { return is_utf8(x->name); }); };
+  if (!named(p.symbols) || !named(p.inputs) || !named(p.outputs)) return false;
+  return std::all_of(p.tasks.begin(), p.tasks.end(), [](auto& t) {
+    return is_utf8(t->name) && is_utf8(t->op) && std::all_of(t->origins.begin(), t->origins.end(), [](auto& o) { return is_utf8(o); });
+  });
+}
+
+bool readable(const ModelT& m) {
+  for (auto* text : {&m.name, &m.producer, &m.command, &m.source_hash})
+    if (!is_utf8(*text)) return false;
+  return std::all_of(m.kernels.begin(), m.kernels.end(), [](auto& k) { return is_utf8(k); }) &&
+         std::all_of(m.entries.begin(), m.entries.end(), [](auto& e) { return is_utf8(e->name); });
+}
+
 Status check_program(const ProgramT& p, const Package& package) {
   if (any_null(p.symbols) || any_null(p.inputs) || any_null(p.outputs) || any_null(p.buffers) || any_null(p.tasks) ||
       any_null(p.segments) || any_null(p.plans))
     return damaged("a table is empty");
+  if (!readable(p)) return damaged("a name is not UTF-8");
   GE_RETURN_IF_ERROR(check_exprs(p));
   for (auto* ports : {&p.inputs, &p.outputs})
     for (auto& port : *ports) GE_RETURN_IF_ERROR(check_port(*port, p));
@@ -125,6 +143,7 @@ Status check_nesting(const Package& package) {
 
 Status check(const Package& p) {
   if (any_null(p.model.programs) || any_null(p.model.entries) || any_null(p.model.states)) return damaged("a table is empty");
+  if (!readable(p.model)) return damaged("a name is not UTF-8");
   for (auto& k : p.model.kernels)
     if (!kernels::find(k))
       return error(code::kUnsupportedOp, format("The .om file needs kernel '{}', which this version lacks.", k),

@@ -1,6 +1,12 @@
 // The .om file: same bytes twice, every truncation and every flip is an error, hostile metadata never crash.
 #include "om/om_util.h"
 
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "driver/atc_report.h"
+#include "driver/report.h"
+
 namespace ge {
 namespace {
 
@@ -83,6 +89,49 @@ TEST(Om, HostileMetadataNeverCrash) {
   }
   EXPECT_GT(opened, 100);
   EXPECT_GT(ran, 20);
+}
+
+// The report is text of the file's: whoever reads it takes it as it comes.
+TEST(Om, NotesOfAnyKindAreStood) {
+  auto whole = compiled().package.notes;
+  ASSERT_NE(explain_text(compiled().package).find("fused groups"), std::string::npos);
+  std::vector<std::string> texts = {"", "3", "[]", "\xff\xfe", R"({"fused":3})", R"({"memory":{"arena":"x"}})", std::string(100000, '[')};
+  // Every value of a true report is replaced by one of another type, or left out.
+  auto report = nlohmann::ordered_json::parse(whole).flatten();
+  for (auto& [key, value] : report.items())
+    for (nlohmann::ordered_json other : {nlohmann::ordered_json(nullptr), nlohmann::ordered_json("x"), nlohmann::ordered_json(-1e300), nlohmann::ordered_json::array({1})}) {
+      auto changed = nlohmann::ordered_json::parse(whole);
+      changed[nlohmann::ordered_json::json_pointer(key)] = other;
+      texts.push_back(changed.dump());
+    }
+  ASSERT_GT(texts.size(), 60u);
+  auto c = compiled();
+  for (auto& text : texts) {
+    c.package.notes = text;
+    auto m = runtime::Model::open(om::to_bytes(c.package), {1, false, false});
+    ASSERT_TRUE(m.ok()) << text;
+    auto& p = (*m)->package();
+    EXPECT_FALSE(explain_text(p).empty());
+    EXPECT_NE(inspect_text(p, true).find("tasks:"), std::string::npos);
+    EXPECT_NE(display_model_info(p, 1).find("memory_size"), std::string::npos);
+    EXPECT_TRUE(nlohmann::json::accept(om_json(p)));
+    EXPECT_GE(fused_operators(p), 0);
+    fusion_warnings(p);
+  }
+}
+
+TEST(Om, NamesAreText) {
+  std::vector<std::function<std::string&(om::ModelT&)>> names = {
+      [](auto& m) -> std::string& { return m.name; }, [](auto& m) -> std::string& { return m.command; },
+      [](auto& m) -> std::string& { return m.programs[0]->inputs[0]->name; }, [](auto& m) -> std::string& { return m.programs[0]->outputs[0]->name; },
+      [](auto& m) -> std::string& { return m.programs[0]->tasks[0]->name; }, [](auto& m) -> std::string& { return m.programs[0]->tasks[0]->origins.at(0); }};
+  for (auto& name : names) {
+    auto c = compiled();
+    name(c.package.model) = "a\xc0\x80";
+    auto m = runtime::Model::open(om::to_bytes(c.package), {1, false, false});
+    ASSERT_FALSE(m.ok());
+    EXPECT_NE(m.error().message.find("not UTF-8"), std::string::npos);
+  }
 }
 
 TEST(Om, NoPathEntersTheFile) {

@@ -40,6 +40,7 @@ TEST(Hostile, AnyCallIsAnswered) {
       for (int64_t i = 0, n = r.below(8) ? 1 : r.below(4); i < n; ++i) out.push_back(operand(r.below(3) == 0));
       std::vector<View> vin = views(in), vout = views(out);
       if (r.below(10) == 0 && !vin.empty()) vin[0] = absent();
+      if (r.below(10) == 0 && !vout.empty()) vout[0] = absent();
       if (r.below(20) == 0 && !vout.empty()) vout[0].rank = r.below(2) ? -1 : kMaxRank + 1 + static_cast<int32_t>(r.below(100));
       Params p;
       for (int64_t i = r.below(r.below(3) ? 4 : 9); i > 0; --i) p.ints.push_back(r.below(12) ? r.below(4) - r.below(8) / 6 : kExtremes[r.below(6)]);

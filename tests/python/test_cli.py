@@ -98,7 +98,7 @@ def test_other_levels(level, near_miss, tmp_path):
 @pytest.mark.parametrize("arguments,words", [
     (["--output=."], ["E10001", "--output", "folder"]), (["--output={t}/"], ["E10001", "folder"]), (["--output=a/.."], ["E10001", "folder"]),
     (["--display_model_info=2"], ["E10001", "0 or 1"]), (["--optimization_switch=matmul_bias"], ["E10001", "--optimization_switch", "matmul_bias"]),
-    (["--debug_dir={near}/x"], ["E13004", "--debug_dir"]), (["--insert_op_conf=aipp.cfg"], ["E10001", "--insert_op_conf", "AIPP"]),
+    (["--debug_dir={near}/x"], ["E13004", "--debug_dir"]), (["--insert_op_conf=aipp.cfg"], ["E10001", "insert_op_conf", "AIPP"]),
     (["--deterministic_level=4"], ["E10001", "0 to 3"]), (["--enable_single_stream=true", "--multi_stream_parallel_mode=cv"], ["E10056"]),
     (["--precision_mode=force_fp32", "--precision_mode_v2=origin"], ["E10001", "precision_mode_v2"]),
     (["--memory_optimisation_policy=Speed"], ["--memory_optimization_policy"]), (["extra"], ["extra"]),
@@ -172,6 +172,19 @@ def test_ge_run_without_inputs_is_seeded(magika, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         outputs.append(np.load(tmp_path / folder / "target_label.npy"))
     assert np.array_equal(*outputs)
+
+
+@pytest.mark.parametrize("size,words", [
+    ("n=abc", ["E10001", "n=abc"]), ("n", ["E10001", "NAME=NUMBER"]), ("n=-3", ["E10001"]), ("n=3x", ["E10001"]),
+    ("m=3", ["E10016", "'m'", "its sizes are"]),
+])
+def test_sizes_that_cannot_be(size, words, tmp_path):
+    assert run("ge", "compile", fetch.fetch("surfaces_mlp"), "-o", "m.om", "--input_shape=input:n,4", cwd=tmp_path).returncode == 0
+    done = run("ge", "run", "m.om", "--size", size, cwd=tmp_path)
+    assert done.returncode == 1
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert "f32[5,1]" in run("ge", "run", "m.om", "--size", "n=5", cwd=tmp_path).stdout
 
 
 def test_ge_explain_inspect_dump_bench(magika):

@@ -138,6 +138,23 @@ def test_scope(mlp):
     assert any("Relu is not in --enable_op_scope_list" in m["why"] for m in model.report()["near_misses"])
 
 
+def test_regions_that_no_rule_may_enter():
+    """Connected nodes outside of the list, and of types that no rule computes, by the reason."""
+    info = [helper.make_tensor_value_info(n, t, [4, 4]) for n, t in (("x", TensorProto.FLOAT), ("y", TensorProto.FLOAT), ("z", TensorProto.DOUBLE))]
+    nodes = [helper.make_node("Relu", ["x"], ["a"], name="one"), helper.make_node("Tanh", ["a"], ["b"], name="two"),
+             helper.make_node("MatMul", ["b", "x"], ["c"], name="product"), helper.make_node("Sigmoid", ["c"], ["y"], name="apart"),
+             helper.make_node("Cast", ["x"], ["d"], name="wide", to=TensorProto.DOUBLE), helper.make_node("Tanh", ["d"], ["z"], name="double")]
+    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    scoped = ge.compile(model, enable_op_scope_list="MatMul,Add")
+    closed = {tuple(r["nodes"]): (r["why"], r["help"]) for r in scoped.report()["closed"]}
+    assert closed == {("one", "two"): ("not in --enable_op_scope_list", "add Relu to the list, add Tanh to the list"),
+                      ("apart",): ("not in --enable_op_scope_list", "add Sigmoid to the list"),
+                      ("wide",): ("rules compute no f64", "export the model in float32"),
+                      ("double",): ("not in --enable_op_scope_list", "add Tanh to the list")}
+    assert "regions no rule may enter: 4" in scoped.explain() and "  one, two: not in --enable_op_scope_list" in scoped.explain()
+    assert [(r["nodes"], r["why"]) for r in ge.compile(model).report()["closed"]] == [(["wide", "double"], "rules compute no f64")]
+
+
 def test_eps_leaves_a_rule_off_where_it_is_exceeded(attention, tmp_path):
     strict = ge.compile(attention, fusion_switch_file=write(tmp_path, "[flash_attention_fusion]\neps = 0\n"))
     (verdict,) = strict.report()["verified"]

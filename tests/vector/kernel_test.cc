@@ -380,6 +380,22 @@ TEST(VectorKernel, PrepareAnswersAnyCall) {
   EXPECT_LT(refused, 20000);
 }
 
+TEST(VectorKernel, AbsentOperandsAreRefused) {
+  const Kernel* k = find("vector.program");
+  auto blob = encode(*parse("v0 = load 0; v1 = relu v0; store 0 v1"));
+  int64_t dims[] = {5}, strides[] = {4}, ints[] = {0};
+  View there;
+  there.dtype = DType::f32, there.rank = 1, there.dims = dims, there.strides = strides;
+  for (bool in : {false, true}) {
+    View from = in ? View{} : there, to = in ? there : View{};
+    Call call;
+    call.in = std::span(&from, 1), call.out = std::span(&to, 1), call.ints = ints, call.blob = blob;
+    auto w = k->prepare(call);
+    ASSERT_FALSE(w.ok());
+    EXPECT_NE(w.error().message.find("absent"), std::string::npos);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, Vector, ::testing::ValuesIn(isas()),
                          [](const auto& i) { return std::string(ge::kernels::name(i.param)); });
 

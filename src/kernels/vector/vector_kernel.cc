@@ -140,6 +140,9 @@ Result<Work> prepare(const Call& call) {
     for (const Inst& i : phase) reduces |= is_reduction(i.op);
   if (reduces && call.ints[0] == 0) return error(code::kParse, "vector.program: a program with row reductions needs row axes");
 
+  for (auto* views : {&call.in, &call.out})
+    for (const View& v : *views)
+      if (size_of(v.dtype) <= 0) return error(code::kParse, "vector.program: an operand is absent");
   auto p = std::make_shared<Plan>();
   GE_TRY(p->g, make_geometry(call.in, call.out, call.ints[0]));
   p->inputs = call.in.size();
