@@ -52,9 +52,9 @@ void fill_buffer(const Job& j, int64_t g) {
   });
 }
 
-// True if the block's rows of A lie evenly in groups: runs begin at the start of a row of pixels, and a group does not
-// reach into the next one.
-bool grouped(const Job& j) { return !j.p.in_place && j.block.columns % kRowGroup == 0; }
+// True if the rows of A are given in groups that lie evenly, for the tall tiles of a single panel: runs begin at the
+// start of a row of pixels, and a group does not reach into the next one.
+bool grouped(const Job& j) { return !j.p.in_place && j.p.panels == 1 && j.block.columns % kRowGroup == 0; }
 
 // Offsets of the rows, or groups of rows, of A and of the runs of K, in the buffer or in x.
 void fill_offsets(const Job& j) {
