@@ -119,9 +119,12 @@ TEST(Bf16, TilesOfEveryPath) {
       std::vector<int64_t> so, ro;
       for (int64_t s = 0; s < segments; ++s) so.push_back(pick(0, 3000));
       for (int64_t i = 0; i < m; ++i) ro.push_back(pick(0, 60 * m));
-      const bool rows = pick(0, 1), accumulate = pick(0, 1);
+      const bool rows = pick(0, 1), groups = rows && pick(0, 1), accumulate = pick(0, 1);
+      std::vector<int64_t> start = ro;
+      if (groups)
+        for (int64_t i = 0; i < m; ++i) start[static_cast<size_t>(i)] = ro[static_cast<size_t>(i / cube::kRowGroup)] + i % cube::kRowGroup * 6;
       cube::Bf16Block t;
-      t.m = m, t.n = n, t.a16 = a.data(), t.lda = 37, t.segments = segments, t.segment_k = sk;
+      t.m = m, t.n = n, t.a16 = a.data(), t.lda = groups ? 6 : rows ? 0 : 37, t.segments = segments, t.segment_k = sk;
       if (rows) t.row_offset = ro.data();
       t.segment_offset = so.data();
       t.b16 = b.data(), t.b_stride = k * 16, t.c = c.data(), t.ldc = n + 3;
@@ -139,7 +142,7 @@ TEST(Bf16, TilesOfEveryPath) {
           for (int64_t s = 0; s < segments; ++s)
             for (int64_t x = 0; x < sk; ++x) {
               const int64_t row = s * sk + x;
-              const double p = static_cast<double>(bf16_to_f32(a[static_cast<size_t>((rows ? ro[static_cast<size_t>(i)] : i * 37) + so[static_cast<size_t>(s)] + x)])) *
+              const double p = static_cast<double>(bf16_to_f32(a[static_cast<size_t>((rows ? start[static_cast<size_t>(i)] : i * 37) + so[static_cast<size_t>(s)] + x)])) *
                                bf16_to_f32(b[static_cast<size_t>((j / 16 * k + row / 2 * 2) * 16 + j % 16 * 2 + row % 2)]);
               sum += p, size += std::abs(p);
             }

@@ -402,8 +402,9 @@ TEST(Microkernel, SegmentsRowOffsetsAccumulate) {
       for (int64_t s = 0; s < segments; ++s) so.push_back(pick(0, 3000));
       for (int64_t i = 0; i < m; ++i) ro.push_back(pick(0, 60 * m));
       const bool rows = pick(0, 1), groups = rows && pick(0, 1), accumulate = pick(0, 1);
+      std::vector<int64_t> start = ro;
       if (groups)
-        for (int64_t i = 0; i < m; ++i) ro[static_cast<size_t>(i)] = ro[static_cast<size_t>(i / cube::kRowGroup * cube::kRowGroup)] + i % cube::kRowGroup * 5;
+        for (int64_t i = 0; i < m; ++i) start[static_cast<size_t>(i)] = ro[static_cast<size_t>(i / cube::kRowGroup)] + i % cube::kRowGroup * 5;
       cube::Block t;
       t.m = m, t.n = n, t.a = a.data(), t.lda = groups ? 5 : rows ? 0 : 37, t.segments = segments, t.segment_k = sk;
       if (rows) t.row_offset = ro.data();
@@ -422,7 +423,7 @@ TEST(Microkernel, SegmentsRowOffsetsAccumulate) {
           double sum = accumulate ? old[at] : 0, size = 1;
           for (int64_t s = 0; s < segments; ++s)
             for (int64_t x = 0; x < sk; ++x) {
-              const double p = static_cast<double>(a[static_cast<size_t>((rows ? ro[static_cast<size_t>(i)] : i * 37) + so[static_cast<size_t>(s)] + x)]) *
+              const double p = static_cast<double>(a[static_cast<size_t>((rows ? start[static_cast<size_t>(i)] : i * 37) + so[static_cast<size_t>(s)] + x)]) *
                                b[static_cast<size_t>((j / 16 * k + s * sk + x) * 16 + j % 16)];
               sum += p, size += std::abs(p);
             }

@@ -155,7 +155,7 @@ template <class P, int MR, int NV, int KC>
   const auto& t = static_cast<const Bf16Block&>(block);
   const uint16_t* rows[MR];
   GE_UNROLL
-  for (int i = 0; i < MR; ++i) rows[i] = t.a16 + (t.row_offset ? t.row_offset[i0 + i] : (i0 + i) * t.lda);
+  for (int i = 0; i < MR; ++i) rows[i] = t.a16 + row_start(t, i0 + i);
   GE_UNROLL
   for (int i = 0; i < MR; ++i)
     __builtin_prefetch(t.c16 ? static_cast<const void*>(t.c16 + (i0 + i) * t.ldc + j0) : t.c + (i0 + i) * t.ldc + j0, 1);

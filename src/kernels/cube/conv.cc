@@ -52,7 +52,11 @@ void fill_buffer(const Job& j, int64_t g) {
   });
 }
 
-// Offsets of the rows of A and of the runs of K, in the buffer or in x.
+// True if the rows of A are given in groups that lie evenly, for the tall tiles of a single panel: runs begin at the
+// start of a row of pixels, and a group does not reach into the next one.
+bool grouped(const Job& j) { return !j.p.in_place && j.p.panels == 1 && j.block.columns % kRowGroup == 0; }
+
+// Offsets of the rows, or groups of rows, of A and of the runs of K, in the buffer or in x.
 void fill_offsets(const Job& j) {
   const ConvPlan& p = j.p;
   const ConvShape& s = p.s;
@@ -77,9 +81,10 @@ void fill_offsets(const Job& j) {
       if (at.d == s.out[0]) at.d = 0, ++at.n;
     }
   } else {
-    int64_t step = s.stride[2] * p.cp, start = 0;
+    const int64_t rows = grouped(j) ? kRowGroup : 1, step = s.stride[2] * p.cp * rows;
+    int64_t start = 0;
     for (int64_t h = 0; h < j.block.rows; ++h, start += s.stride[1] * width)
-      for (int64_t w = 0, at = start; w < j.block.columns; ++w, at += step) *out++ = at;
+      for (int64_t w = 0, at = start; w < j.block.columns; w += rows, at += step) *out++ = at;
   }
 }
 
@@ -161,9 +166,8 @@ void multiply_run(const Job& j, const void* a, int64_t g, int64_t n0, int64_t n,
   else if (p.uniform)
     t.a += p.bf16 ? 0 : skip * p.x.s[2], t.a16 += p.bf16 ? skip * p.x.s[2] : 0, t.lda = p.x.s[2];
   else
-    t.row_offset = j.rows + skip, t.segment_offset = j.segments;
-  // Runs begin at the start of a row of pixels.
-  if (!p.in_place && j.block.columns % kRowGroup == 0) t.lda = s.stride[2] * p.cp;
+    t.row_offset = j.rows + (grouped(j) ? skip / kRowGroup : skip), t.segment_offset = j.segments;
+  if (grouped(j)) t.lda = s.stride[2] * p.cp;
   t.segment_k = p.segment_k;
   const int64_t each = p.segments / s.k[outer_axis(s)];  // segments of a tap
   t.segments = each * (taps.last - taps.first);

@@ -192,7 +192,7 @@ static void run_few(const Block& t) {
   FewRows<V> few;
   few.m = t.m, few.groups = (t.m + few.kMost - 1) / few.kMost;
   few.sum = sum, few.ld_sum = width;
-  for (int64_t i = 0; i < t.m; ++i) few.row[i] = t.a + (t.row_offset ? t.row_offset[i] : i * t.lda);
+  for (int64_t i = 0; i < t.m; ++i) few.row[i] = t.a + row_start(t, i);
   const Epilogue& e = t.epilogue;
   for (int64_t j0 = 0; j0 < t.n; j0 += width) {
     const int64_t n = t.n - j0 < width ? t.n - j0 : width;

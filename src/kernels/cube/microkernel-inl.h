@@ -9,6 +9,11 @@ inline constexpr int64_t kBlockK = 512;
 inline constexpr int64_t kPrefetch = 3072;   // floats of B ahead: beyond the latency of L3, a part of L1
 inline constexpr int64_t kPrefetchFew = 64;  // rows of a panel ahead where reading B takes all the time
 
+GE_INLINE int64_t row_start(const Block& t, int64_t i) {
+  if (!t.row_offset) return i * t.lda;
+  return t.lda ? t.row_offset[i / kRowGroup] + i % kRowGroup * t.lda : t.row_offset[i];
+}
+
 // Where the rows of a tile are: anywhere, or in groups of kRowGroup rows that lie evenly. The registers of a group
 // address a tile three times as tall, which a single vector of columns needs: each of its multiply-adds reads A.
 template <int MR>
@@ -18,7 +23,7 @@ struct AnyRows {
   GE_INLINE AnyRows at(const Block& t, int64_t i0) {
     AnyRows r;
     GE_UNROLL
-    for (int i = 0; i < MR; ++i) r.row[i] = t.a + (t.row_offset ? t.row_offset[i0 + i] : (i0 + i) * t.lda);
+    for (int i = 0; i < MR; ++i) r.row[i] = t.a + row_start(t, i0 + i);
     return r;
   }
 };
@@ -30,10 +35,7 @@ struct EvenRows {
   GE_INLINE EvenRows at(const Block& t, int64_t i0) {
     EvenRows r;
     GE_UNROLL
-    for (int g = 0; g < G; ++g) {
-      const int64_t i = i0 + g * kRowGroup;
-      r.first[g] = t.a + (t.row_offset ? t.row_offset[i] : i * t.lda);
-    }
+    for (int g = 0; g < G; ++g) r.first[g] = t.a + row_start(t, i0 + g * kRowGroup);
     r.step = t.lda * 4;
     return r;
   }

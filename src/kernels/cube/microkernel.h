@@ -46,7 +46,7 @@ struct Block {
   // Row i of A starts at a + (row_offset ? row_offset[i] : i * lda). Its K = segments * segment_k values
   // are runs of segment_k contiguous floats, run s at row start + segment_offset[s]; a null
   // segment_offset means that all runs start at 0 (plain matmul: segments = 1, segment_k = K).
-  // With row_offset, lda is 0 or the step within each group of kRowGroup rows from a multiple of kRowGroup on.
+  // With row_offset and lda, rows lie evenly in groups: row i starts at a + row_offset[i / kRowGroup] + i % kRowGroup * lda.
   // Offsets are in floats and may be negative.
   const float* a = nullptr;
   int64_t lda = 0;
