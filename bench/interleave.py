@@ -56,17 +56,17 @@ class Worker:
         self.process.wait(timeout=30)
 
 
-def difference(got, want):
+def difference(got, want, unequal=0):
     """The largest difference over the largest value, over all outputs; infinite if they do not fit.
 
-    What is not a float must be equal, and so must NaN and infinities in place and kind.
+    What is not a float must be equal but for the share `unequal`; NaN and infinities must be, in place and kind.
     """
     worst = 0.0
     for g, w in zip(got, want):
         if g.shape != w.shape or g.dtype != w.dtype:
             return float("inf")
         if g.dtype.kind != "f":
-            worst = max(worst, 0.0 if np.array_equal(g, w) else float("inf"))
+            worst = max(worst, 0.0 if np.count_nonzero(g != w) <= unequal * w.size else float("inf"))
             continue
         finite = np.isfinite(w)
         if not np.array_equal(g[~finite], w[~finite], equal_nan=True) or not np.isfinite(g[finite]).all():
@@ -119,14 +119,15 @@ def take_turns(workers, rounds, least, seconds):
     return best, idle
 
 
-def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start=Worker, tolerant=False, starts=1, oracle=None):
+def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start=Worker, tolerant=False, starts=1, oracle=None,
+            unequal=0):
     """paths: {engine: its model file}; the first engine is compared with each of the others. The same engine
     can stand there several times with other files, as "ge:one" and "ge:two".
 
     Returns {engine: {"ms", "create_ms", "first_ms", "peak_mb", "ratio", "ratios", "difference"}}, where
     ratio says how many times as fast the first engine is; with an oracle among the engines also "wrong", the
-    difference to its outputs. If `tolerant`, an engine that cannot run the
-    model has {"error"} alone, and if that is the first one, nobody is timed; else it is an error.
+    difference to its outputs. Of integers the share `unequal` may differ. If `tolerant`, an engine that cannot
+    run the model has {"error"} alone, and if that is the first one, nobody is timed; else it is an error.
     Create and first run are those of the middle one of `starts` fresh processes.
     """
     feeds_file = os.path.join(folder, "feeds.npz")
@@ -141,7 +142,7 @@ def compare(paths, threads, feeds, folder, rounds=5, seconds=0.5, least=3, start
             ratios = [theirs / ours for theirs, ours in zip(best[worker.engine], best[first.engine])]
             result[worker.engine] = {
                 **worker.start, "ms": 1e3 * statistics.median(best[worker.engine]), "ratios": ratios,
-                "ratio": statistics.median(ratios), "difference": difference(first.outputs(), worker.outputs())}
+                "ratio": statistics.median(ratios), "difference": difference(first.outputs(), worker.outputs(), unequal)}
             if judge:
                 result[worker.engine]["wrong"] = difference(worker.outputs(), judge.outputs())
         if idle > 0.05:

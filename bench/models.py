@@ -32,17 +32,18 @@ STARTS = 3  # fresh processes, of which the middle one counts
 
 
 def cases():
-    """name -> (path of the .onnx, feeds), both made when asked for; "model/case" is not run unless it is named."""
+    """name -> (path of the .onnx, feeds, both made when asked for, and whether it computes in few bits); "model/case"
+    is not run unless it is named."""
     found = {}
     for name, model in fetch.catalogue().items():
         for case in model["feeds"]:
             label = name if case == "default" else f"{name}/{case}"
-            found[label] = (lambda n=name: fetch.fetch(n), lambda n=name, c=case: fetch.feeds(n, c))
+            found[label] = (lambda n=name: fetch.fetch(n), lambda n=name, c=case: fetch.feeds(n, c), model.get("rounded", False))
     for sequence in SEQUENCES:
-        found[f"simple_attention_{sequence}"] = (simple_attention.export, lambda s=sequence: simple_attention.feeds(s))
+        found[f"simple_attention_{sequence}"] = (simple_attention.export, lambda s=sequence: simple_attention.feeds(s), False)
     found[f"gpt2_prefill_{PREFILL}"] = (lambda: torch_models.export("gpt2"),
-                                        lambda: torch_models.feeds("gpt2", length=PREFILL))
-    found["vit"] = (lambda: torch_models.export("vit"), lambda: torch_models.feeds("vit"))
+                                        lambda: torch_models.feeds("gpt2", length=PREFILL), False)
+    found["vit"] = (lambda: torch_models.export("vit"), lambda: torch_models.feeds("vit"), False)
     return found
 
 
@@ -78,13 +79,15 @@ def share_of_limit(om, threads, feeds, milliseconds):
 
 def measure(case, threads, folder, oms, a):
     """interleave.compare's result and GE's share of the machine's limit; where GE fails, {"ge": {"error"}}."""
-    path, feeds = case[0](), case[1]()
+    path, feeds, rounded = case[0](), case[1](), case[2]
     try:
         om, _ = compiled(path, folder, oms)
         paths = {"ge": om, **{o: path for o in a.others}}
-        result = interleave.compare(paths, threads, feeds, folder, a.rounds, a.seconds, tolerant=True, starts=STARTS)
+        result = interleave.compare(paths, threads, feeds, folder, a.rounds, a.seconds, tolerant=True, starts=STARTS,
+                                    unequal=score.ROUNDED["unequal"] if rounded else 0)
         if "error" not in result["ge"]:
             result["ge"]["limit"] = share_of_limit(om, threads, feeds, result["ge"]["ms"])
+            result["ge"]["allowed"] = score.ROUNDED["allowed"] if rounded else score.TOLERANCE
             result["ge"]["file_mb"] = os.path.getsize(om) / 1e6
         return result
     except (ValueError, RuntimeError) as e:  # one model's failure must not hide the others' figures

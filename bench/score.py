@@ -5,12 +5,17 @@ import statistics
 
 COUNTS_AS = 0.5     # a model that fails or whose outputs disagree
 TOLERANCE = 1e-3    # of the output's largest value
+ROUNDED = {"allowed": 3e-2, "unequal": 0.01}  # of int8 and fp16 models: the same, and the share of integers that may differ
 ORACLE = "onnxruntime"
 
 
 def geomean(values):
     values = list(values)
     return math.exp(statistics.fmean(map(math.log, values))) if values else float("nan")
+
+
+def allowed(result, ours):
+    return result[ours].get("allowed", TOLERANCE)
 
 
 def failure(result, ours="ge"):
@@ -22,12 +27,12 @@ def failure(result, ours="ge"):
     if not judges:
         return "no peer runs it, so nothing says whether it is right"
     difference = min(j["difference"] for j in judges)
-    return None if difference <= TOLERANCE else f"the outputs differ by {difference:.1e}"
+    return None if difference <= allowed(result, ours) else f"the outputs differ by {difference:.1e}"
 
 
 def peers(result, ours="ge"):
     """The other engines that ran it and whose outputs agree with ours: only those can be faster."""
-    return {e: r for e, r in result.items() if e != ours and "error" not in r and r["difference"] <= TOLERANCE}
+    return {e: r for e, r in result.items() if e != ours and "error" not in r and r["difference"] <= allowed(result, ours)}
 
 
 def better_peer(result, ours="ge"):

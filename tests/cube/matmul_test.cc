@@ -293,6 +293,25 @@ TEST(Matmul, LongSumsStayAccurate) {
   });
 }
 
+// Whichever tiles the columns fall into, as the last ones are narrower.
+TEST(Matmul, EqualColumnsOfFewRowsHaveEqualSums) {
+  each_isa([] {
+    for (int64_t m : {1, 2, 3, 4, 5, 6})
+      for (int64_t n : {17, 80, 100, 1000}) {
+        Tensor<> a = Tensor<>::dense({m, 1000}), b = Tensor<>::dense({1000, n}), c = Tensor<>::dense({m, n});
+        b.each([](float& v) { v = 0.02f; });
+        Tensor<> p = packed(b);
+        for (int64_t plain : {0, 1}) {
+          Task t;
+          t.in = {a.view(), plain ? b.view() : p.view()}, t.out = {c.view()}, t.ints = {0, plain}, t.floats = {0, 0, 1};
+          run_task("cube.matmul", t);
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 1; j < n; ++j) ASSERT_EQ(c.at({i, j}), c.at({i, 0})) << m << " x " << n << ", column " << j;
+        }
+      }
+  });
+}
+
 TEST(Matmul, VectorProgramAsEpilogue) {
   auto program = vector::parse("io 3 2; v0 = load 0; v1 = load 1; v2 = load 2; v3 = mul v0 v1; v4 = add v3 v2; "
                                "v5 = sigmoid v0; store 0 v4; store 1 v5");

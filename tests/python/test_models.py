@@ -7,6 +7,7 @@ import clients
 import fetch
 import ge
 import numpy as np
+import onnxruntime
 import pytest
 import simple_attention
 import torch
@@ -14,6 +15,11 @@ import torch_models
 from conftest import difference, equal, reference
 
 TOLERANCE = 1e-4  # of the output's largest value; a model may state a wider one, 1e-3 at most
+ROUNDED = 3e-2  # int8 and fp16 models: a value between two steps falls to either side
+UNEQUAL = 0.01  # of their integers
+NEED_CONTROL_FLOW = {"silero_vad_v6", "silero_vad_half", "silero_vad_ifless", "oww_hey_jarvis", "slanet_v2_table",
+                     "nudenet_yolov8n_nms"}
+RANK_OF_DATA = {"plcmos_v2": ["two"]}  # the cases whose rank is right: a Squeeze without axes removes a batch of one
 DOWNLOAD = 150e6  # bytes that continuous integration may fetch
 
 
@@ -24,12 +30,29 @@ def parameters(names, cases=False):
         model = fetch.catalogue()[name]
         marks = [pytest.mark.models] if model.get("large") else []
         for case in model["feeds"] if cases else ["default"]:
-            sets.append(pytest.param(*([name, case] if cases else [name]), marks=marks, id=f"{name}-{case}" if cases else name))
+            waits = name in NEED_CONTROL_FLOW or name in RANK_OF_DATA and case not in RANK_OF_DATA[name]
+            xfail = [pytest.mark.xfail(strict=True, reason="needs If, Loop or sizes and ranks that come from data")] if waits else []
+            sets.append(pytest.param(*([name, case] if cases else [name]), marks=marks + xfail, id=f"{name}-{case}" if cases else name))
     return sets
 
 
-def tolerance(name):
-    return fetch.catalogue()[name].get("tolerance", TOLERANCE)
+def known_to_run():
+    """For tests without a judge."""
+    return parameters([n for n in fetch.catalogue() if n not in NEED_CONTROL_FLOW and n not in RANK_OF_DATA])
+
+
+def assert_agrees(name, got, want):
+    model = fetch.catalogue()[name]
+    if model.get("rounded"):
+        assert difference(got, want, UNEQUAL) <= ROUNDED
+    else:
+        assert difference(got, want) <= model.get("tolerance", TOLERANCE) <= 1e-3
+
+
+def is_flat(value):
+    """Of no more than one number, so that it would show few errors."""
+    finite = value[np.isfinite(value)]
+    return value.size != 1 and not (finite.size and np.ptp(finite) > 0)
 
 
 @pytest.mark.parametrize("name,case", parameters(fetch.catalogue(), cases=True))
@@ -37,8 +60,8 @@ def test_agrees_with_onnx_runtime(name, case, compiled):
     path, feeds = fetch.fetch(name), fetch.feeds(name, case)
     got = ge.load(compiled(path)).run(feeds)
     want = reference(path, feeds)
-    assert all(w.size and np.ptp(w) > 0 for w in want if w.dtype.kind == "f"), "a flat output would show no error"
-    assert difference(got, want) <= tolerance(name) <= 1e-3
+    assert fetch.catalogue()[name].get("flat") or not any(is_flat(w) for w in want if w.dtype.kind == "f")
+    assert_agrees(name, got, want)
 
 
 @pytest.mark.parametrize("name", parameters(fetch.catalogue()))
@@ -46,7 +69,17 @@ def test_agrees_without_fusion_and_reuse(name, compiled):
     path, feeds = fetch.fetch(name), fetch.feeds(name)
     plain = ge.load(compiled(path, disable_fusion="all", disable_reuse_memory=1))
     assert not plain.report()["fused"]
-    assert difference(plain.run(feeds), reference(path, feeds)) <= tolerance(name)
+    assert_agrees(name, plain.run(feeds), reference(path, feeds))
+
+
+@pytest.mark.parametrize("name", known_to_run())
+def test_models_of_open_sizes_have_three_cases(name):
+    """ONNX Runtime's view of the inputs: a size that is a number holds in each case."""
+    inputs = onnxruntime.InferenceSession(fetch.fetch(name), providers=["CPUExecutionProvider"]).get_inputs()
+    shapes = {case: {k: v.shape for k, v in fetch.feeds(name, case).items()} for case in fetch.catalogue()[name]["feeds"]}
+    is_open = any(not isinstance(d, int) or d < 0 for i in inputs for d in i.shape)
+    assert len({str(s) for s in shapes.values()}) == len(shapes)
+    assert len(shapes) >= 3 if is_open else len(shapes) == 1
 
 
 def test_the_download_of_continuous_integration_is_bounded():
@@ -62,7 +95,7 @@ def test_one_om_runs_every_size(name, compiled):
     first = {case: model.run(f) for case, f in feeds.items()}
     for case in list(feeds)[::-1]:  # back to a size seen before
         assert equal(model.run(feeds[case]), first[case])
-        assert difference(first[case], reference(path, feeds[case])) <= tolerance(name)
+        assert_agrees(name, first[case], reference(path, feeds[case]))
 
 
 @pytest.mark.parametrize("sequence", simple_attention.SEQUENCES)
@@ -102,7 +135,7 @@ def test_transformers_of_full_size(name, length, dynamo, compiled):
     assert difference(ge.load(compiled(path)).run(feeds), reference(path, feeds)) <= TOLERANCE
 
 
-@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
+@pytest.mark.parametrize("name", known_to_run())
 def test_compiling_twice_gives_the_same_bytes(name, tmp_path, monkeypatch):
     path = fetch.fetch(name)
     a, b = tmp_path / "a.om", tmp_path / "elsewhere" / "b.om"
@@ -114,7 +147,7 @@ def test_compiling_twice_gives_the_same_bytes(name, tmp_path, monkeypatch):
     assert a.read_bytes() == b.read_bytes()
 
 
-@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
+@pytest.mark.parametrize("name", known_to_run())
 def test_one_and_two_threads_give_the_same_bits(name, compiled):
     om, feeds = compiled(fetch.fetch(name)), fetch.feeds(name)
     one, two = ge.load(om, threads=1), ge.load(om, threads=2)

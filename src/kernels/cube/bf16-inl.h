@@ -171,9 +171,12 @@ template <class P, int MR, int NV, int KC>
   else finish<V, MR, NV>(acc[0], t, i0, j0, sum);
 }
 
+// Chains of k that keep about eight to sixteen products in flight.
+constexpr int pair_chains(int mr, int nv) { return mr * nv >= 8 ? 1 : mr * nv >= 4 ? 2 : 4; }
+
 template <class P, int NV, int MR>
 static constexpr void fill_pair_tiles(Tiles& t) {
-  t.fn[MR] = &pair_tile<P, MR, NV, chains<typename P::V>(MR, NV)>;
+  t.fn[MR] = &pair_tile<P, MR, NV, pair_chains(MR, NV)>;
   if constexpr (MR > 1) fill_pair_tiles<P, NV, MR - 1>(t);
 }
 

@@ -284,13 +284,9 @@ template <class V, class Rows, int NV, int KC>
 
 using TileFn = void (*)(const Block&, int64_t, int64_t);
 
-// Chains of k that keep about eight to sixteen fma in flight. A single row has as many in every width of tile: its sums
-// do not hang on where a column stands.
-template <class V>
-constexpr int chains(int mr, int nv) {
-  if (mr == 1) return V::kLanes == kPanel ? 4 : 2;
-  return mr * nv >= 8 ? 1 : mr * nv >= 4 ? 2 : 4;
-}
+// Chains of k that keep fma in flight. Not by the width: equal columns of a few rows' product must have equal sums,
+// whichever tiles they fall into, or logits that are all alike and large come apart in a Softmax.
+constexpr int chains(int mr) { return mr == 1 ? 4 : mr <= 3 ? 2 : 1; }
 
 // fn[r] computes r rows, 1 <= r <= max_rows.
 struct Tiles {
@@ -302,7 +298,7 @@ struct Tiles {
 
 template <class V, int NV, int MR>
 static constexpr void fill_tiles(Tiles& t) {
-  t.fn[MR] = &tile<V, AnyRows<MR>, NV, chains<V>(MR, NV)>;
+  t.fn[MR] = &tile<V, AnyRows<MR>, NV, chains(MR)>;
   if constexpr (MR > 1) fill_tiles<V, NV, MR - 1>(t);
 }
 
