@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -175,8 +177,20 @@ void Lowering::lifetimes() {
 // The first output takes over an input that ends here, where the kernel allows it and both are seen
 // alike; no other operand of the task may be in that memory, unless the kernel allows it for that one too.
 void Lowering::in_place() {
+  // The storage that each one became part of, until all tasks are renamed at once.
+  std::vector<int> merged(placement_.storages().size());
+  std::iota(merged.begin(), merged.end(), 0);
+  auto now = [&](int& s) {
+    if (s < 0) return;
+    int root = s;
+    while (merged[static_cast<size_t>(root)] != root) root = merged[static_cast<size_t>(root)];
+    while (merged[static_cast<size_t>(s)] != root) s = std::exchange(merged[static_cast<size_t>(s)], root);
+    s = root;
+  };
   for (size_t i = 0; i < tasks_.size(); ++i) {
     auto& t = tasks_[i];
+    for (auto* list : {&t.in, &t.out})
+      for (auto& o : *list) now(o.storage);
     if (t.out.size() != 1 || !t.kernel->in_place || t.out[0].storage < 0) continue;
     int to = t.out[0].storage;
     auto kind = [&](int s) { return placement_.storages()[static_cast<size_t>(s)].kind; };
@@ -194,15 +208,21 @@ void Lowering::in_place() {
         alike &= t.in[j].storage != from || (j < 32 && (t.kernel->in_place >> j & 1) && same_view(t.in[j].view, t.out[0].view));
       if (!alike) continue;
       placement_.merge(from, to);
-      for (auto& task : tasks_)
-        for (auto* list : {&task.in, &task.out})
-          for (auto& o : *list)
-            if (o.storage == from) o.storage = to;
+      merged[static_cast<size_t>(from)] = to;
       first_[static_cast<size_t>(to)] = first_[static_cast<size_t>(from)];
       first_[static_cast<size_t>(from)] = last_[static_cast<size_t>(from)] = -1;
       break;
     }
   }
+  for (auto& t : tasks_)
+    for (auto* list : {&t.in, &t.out})
+      for (auto& o : *list) now(o.storage);
+  for (size_t s = 0; s < merged.size(); ++s) {
+    int root = static_cast<int>(s);
+    now(root);
+    merged[s] = root;
+  }
+  placement_.rename(merged);
 }
 
 Result<om::Package> Lowering::run() {
