@@ -1,5 +1,8 @@
 #include "driver/compile.h"
 
+#include <malloc.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -116,6 +119,8 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   passes::PassOptions p;
   p.precision = precision ? *precision : precision_of(c.graph, o);
   p.disabled = o.disabled;
+  // An order that was asked for stays; without sharing of memory none needs less.
+  if (o.topo_sorting_mode != 3 || !o.reuse_memory) p.disabled.insert("order");
   p.disabled.insert(off.rules.begin(), off.rules.end());
   p.disabled_at = off.places;
   p.scope = o.scope;
@@ -261,6 +266,8 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Sourc
   if (both) {
     GE_TRY(moved, check_precision(kept, c, o, off));
   }
+  kept = {};
+  malloc_trim(0);  // what the passes are through with, before the weights are laid out
   GE_TRY(Compiled done, finish(std::move(c), o, source, verdicts, moved));
   if (cached) {
     Status s = cache_put(folder, key, done.package);
@@ -285,7 +292,10 @@ std::string hash_of(std::span<const std::byte> bytes) { return format("{:016x}{:
 Result<Compiled> compile_file(const std::string& path, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   GE_TRY(auto file, MappedFile::open(path));
-  return timed(import_onnx_file(path, {options.feed}), options, {hash_of(file->bytes()), file}, start);
+  std::string hash = hash_of(file->bytes());
+  // Importing maps the file again: until the report reads names in this mapping, its pages would count twice.
+  if (auto bytes = file->bytes(); !bytes.empty()) madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_DONTNEED);
+  return timed(import_onnx_file(path, {options.feed}), options, {std::move(hash), file}, start);
 }
 
 Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& options) {

@@ -35,7 +35,8 @@ struct Lowered {
 };
 
 // Fills the package: symbols, ports, buffers, tasks, one segment, the weights. tensors: a name for each buffer.
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, om::Package& package,
+// What lowering packed is given back as soon as it is written.
+Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, bool reuse, om::Package& package,
             std::vector<std::string>& tensors);
 
 }  // namespace ge::lower
