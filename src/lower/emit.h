@@ -61,8 +61,8 @@ struct Shared {
 };
 
 // One program: symbols, ports, buffers, tasks, segments; its weights go to the shared ones. tensors: a name for
-// each buffer.
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, Shared& shared,
+// each buffer. What lowering packed is given back as soon as it is written.
+Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, bool reuse, Shared& shared,
             size_t program, std::vector<std::string>& tensors);
 
 }  // namespace ge::lower
