@@ -98,6 +98,12 @@ Status Lowering::lower_node(NodeId id) {
   auto& n = g_.node(id);
   if (placement_.is_view(id)) return ok();
   ops::LowerContext c(g_, n, [&](ValueId v) { return placement_.at(v).view; });
+  for (ValueId v : n.inputs) {
+    if (!v || ops::find(n.op)->executor) continue;
+    auto& type = g_.value(v).type;
+    if (type.kind != ir::TypeKind::tensor) return c.fail(format("input '{}' is no tensor", g_.value(v).name));
+    if (!type.ranked) return c.fail(format("the number of axes of input '{}' is not known", g_.value(v).name));
+  }
   auto calls = calls_of(c, id);
   if (!calls.ok()) {
     Error e = std::move(calls).take_error();

@@ -39,8 +39,8 @@ Status infer(InferContext& c) {
     Border border(c.graph, *branch);
     set_captures(c, border, *branch, 0, 1);
     Status inferred = ops::infer(*branch).context(format("{} of {}", kBranches[b], c.node.name));
-    // A branch that is never taken may be one that these sizes do not allow.
-    if (!inferred.ok() && known && known->size() == 1 && ((*known)[0] != 0) != (b == 0)) continue;
+    // A branch that is never taken may be one that these sizes do not allow, and says nothing of the output.
+    if (known && known->size() == 1 && ((*known)[0] != 0) != (b == 0)) continue;
     GE_RETURN_IF_ERROR(std::move(inferred));
     for (size_t i = 0; i < c.out.size(); ++i)
       types[b].push_back(border.leave(branch->value(branch->outputs[i]).type, [&](size_t k) { return c.fresh(format("o{}.d{}", i, k)); }));

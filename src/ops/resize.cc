@@ -84,7 +84,7 @@ std::string policy_of(const Node& n) { return attr_string(n, "keep_aspect_ratio_
 // Whether a task computes its sizes: of scales or a roi that data say, or by a policy from sizes that are not numbers.
 bool by_data(const Graph& g, const Node& n) {
   if (!given(g, n, 3)) return !floats(g, n, 2) || (crops(n) && given(g, n, 1) && !floats(g, n, 1));
-  if (policy_of(n) == "stretch") return false;
+  if (policy_of(n) == "stretch") return crops(n) && given(g, n, 1) && !floats(g, n, 1);
   auto sizes = g.elements(n.inputs[3]);
   auto& dims = g.value(n.inputs[0]).type.dims;
   bool known = sizes && known_dims(*sizes).has_value();
@@ -176,10 +176,11 @@ void emit_by_data(LowerContext& c, const char* kernel, std::vector<Dim> ints, st
   auto axes = axes_of(n, c.type(0).rank());
   std::string policy = policy_of(n);
   bool sizes = given(c.graph, n, 3);
-  std::vector<Dim> what{sizes ? policy == "not_larger" ? 1 : 2 : crops(n) ? 3 : 0};
+  bool stretch = sizes && policy == "stretch";
+  std::vector<Dim> what{stretch ? 4 : sizes ? policy == "not_larger" ? 1 : 2 : crops(n) ? 3 : 0};
   for (size_t a : axes) what.push_back(dims[a]);
   std::vector<Arg> in{c.in(sizes ? 3 : 2)};
-  if (crops(n) && !sizes) in.push_back(c.in(1));
+  if (crops(n) && (stretch || !sizes)) in.push_back(c.in(1));
   auto count = static_cast<int64_t>(axes.size());
   Arg made = c.temp(DType::i64, {4 * count});
   c.call("host.resize", std::move(in), {made}, std::move(what));
@@ -190,8 +191,8 @@ void emit_by_data(LowerContext& c, const char* kernel, std::vector<Dim> ints, st
       c.size(symbol, made, static_cast<int>(list * count + static_cast<int64_t>(i)));
       return symbol;
     };
-    part("d", 0);
-    scale[axes[i]] = part("scale", 1);
+    if (!stretch) part("d", 0);
+    scale[axes[i]] = stretch ? Dim(0) : part("scale", 1);
     if (crops(n)) start[axes[i]] = part("start", 2), end[axes[i]] = part("end", 3);
   }
   ints.insert(ints.end(), scale.begin(), scale.end());

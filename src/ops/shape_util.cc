@@ -85,6 +85,7 @@ Dim equal(const Dim& a, const Dim& b) { return Dim::call(DimCall::equal, {a, b})
 std::vector<Dim> as_dims(const std::vector<int64_t>& v) { return {v.begin(), v.end()}; }
 
 Status lower_views(LowerContext& c) {
+  if (!c.type(0).ranked) return c.fail("the number of axes of its input is not known");
   const OpDef* def = find(c.node.op);
   for (size_t i = 0; i < c.node.outputs.size(); ++i) {
     int output = static_cast<int>(i);

@@ -142,7 +142,7 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
 bool Placement::place_view(NodeId id) {
   auto& n = g_.node(id);
   auto* op = ops::find(n.op);
-  if (!options_.views || !op || !op->view || n.inputs.empty() || !n.inputs[0]) return false;
+  if (!options_.views || !op || !op->view || n.inputs.empty() || !n.inputs[0] || !g_.value(n.inputs[0]).type.ranked) return false;
   auto& from = places_[static_cast<size_t>(n.inputs[0].v)];
   auto& type = g_.value(n.inputs[0]).type;
   // What an executor makes has no view before it ran.

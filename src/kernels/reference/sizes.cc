@@ -3,7 +3,7 @@
 //                       those above 0 (else 0), then the negated ones below 0 (else 0).
 //   host.count_nonzero  ints [most]: of the first `most` elements in flat order how many are not 0
 //   host.resize         ints [0: scales; 1, 2: sizes of which the smallest or largest ratio counts; 3: scales, of
-//                       the part that the roi names; then the sizes of the axes]; in: scales or sizes, and the roi:
+//                       the part that the roi names; 4: sizes, and a roi; then the sizes of the axes]; in: scales or sizes, and the roi:
 //                       new sizes, then bits of the scales (f64), of the roi's starts and of its ends (f32)
 //   host.range_count    in: start, limit, delta (one element each, one type): the elements of Range
 #include <algorithm>
@@ -104,11 +104,11 @@ Status run_range(const Call& c, int64_t) {
 Result<Work> prepare_resize(const Call& c) {
   constexpr std::string_view kName = "host.resize";
   GE_RETURN_IF_ERROR(check_call(c, kName, 1, 2, 1, 1));
-  if (c.ints.size() < 2 || c.ints[0] < 0 || c.ints[0] > 3) return bad_call(kName, "parameters are wrong");
+  if (c.ints.size() < 2 || c.ints[0] < 0 || c.ints[0] > 4) return bad_call(kName, "parameters are wrong");
   auto axes = static_cast<int64_t>(c.ints.size()) - 1;
   for (int64_t d : c.ints.subspan(1))
     if (d < 0 || d > (int64_t{1} << 40)) return bad_call(kName, "a size is wrong");
-  bool crop = c.ints[0] == 3;
+  bool crop = c.ints[0] >= 3;
   if (c.in[0].count() != axes || !is_number(c.in[0].dtype)) return bad_call(kName, "has a wrong number of scales");
   if (crop && (c.in.size() < 2 || c.in[1].count() != 2 * axes || !is_number(c.in[1].dtype))) return bad_call(kName, "the roi has not a start and an end for each axis");
   GE_RETURN_IF_ERROR(check_out(c, kName, 4 * axes));
@@ -125,7 +125,7 @@ Status run_resize(const Call& c, int64_t) {
   auto dims = c.ints.subspan(1);
   auto given = numbers(c.in[0]);
   std::vector<double> roi;
-  if (c.ints[0] == 3) roi = numbers(c.in[1]);
+  if (c.ints[0] >= 3) roi = numbers(c.in[1]);
   size_t n = dims.size();
   bool larger = c.ints[0] == 1, keep = larger || c.ints[0] == 2;
   double common = larger ? HUGE_VAL : 0;
@@ -136,7 +136,7 @@ Status run_resize(const Call& c, int64_t) {
   }
   int64_t* y = c.out[0].as<int64_t>();
   for (size_t i = 0; i < n; ++i) {
-    double scale = keep ? common : given[i], size = static_cast<double>(dims[i]);
+    double scale = keep ? common : c.ints[0] == 4 ? 1 : given[i], size = static_cast<double>(dims[i]);
     if (!(scale > 0) || scale > 1e9) return error(code::kRunFailed, format("Resize: a scale is {}", scale));
     // As where all is known while compiling: a product of floats, rounded down.
     double span = roi.empty() ? scale : scale * (roi[n + i] - roi[i]);
