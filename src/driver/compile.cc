@@ -219,6 +219,8 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   if (source.file) {
     GE_TRY(std::string said, about_onnx(*source.file));
     r["model"] = Json::parse(said);
+    if (o.name.empty())
+      if (std::string graph = r["model"].value("graph", ""); !graph.empty()) model.name = graph;
   }
   start = std::chrono::steady_clock::now();
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));

@@ -132,6 +132,13 @@ def test_the_recorded_command_names_no_folder(near_miss, tmp_path):
         assert str(folder).encode() not in (tmp_path / "m.om").read_bytes()
 
 
+def test_the_models_name_is_its_graphs(near_miss, tmp_path):
+    """Unless --graph_name gives another."""
+    for options, name in (([], "g"), (["--graph_name=other"], "other")):
+        assert run("atc", f"--model={near_miss}", "--framework=5", "--output=m", "--soc_version=cpu", *options, cwd=tmp_path).returncode == 0
+        assert run("ge", "inspect", "m.om", cwd=tmp_path).stdout.startswith(f"model: {name}\n")
+
+
 def test_lanes_are_counted(near_miss, tmp_path):
     """Two products that do not wait for one another: one lane or two."""
     info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [256, 256]) for n in ("x", "a", "b")]
