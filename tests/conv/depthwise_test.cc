@@ -71,6 +71,28 @@ TEST(Depthwise, RowsTogether) {
   }
 }
 
+// Pixels that lie a multiple of half a page apart are copied, all rows at once or as many as fit.
+TEST(Depthwise, PixelsThatCollide) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(14);
+    for (int done = 0; done < 60;) {
+      ConvCase p;
+      p.n = pick(rng, {1, 2}), p.c = p.groups = p.m = pick(rng, {512, 1024});
+      p.in[1] = pick(rng, {1, 2, 6, 17}), p.in[2] = pick(rng, {4, 7, 15});
+      p.k[1] = pick(rng, {3, 3, 5}), p.k[2] = pick(rng, {3, 3, 5}), p.stride[1] = pick(rng, {1, 2}), p.stride[2] = pick(rng, {1, 2});
+      p.dilation[1] = pick(rng, {1, 1, 2}), p.begin[1] = pick(rng, {0, 1, 3}), p.end[1] = pick(rng, {0, 1, 4});
+      p.begin[2] = pick(rng, {0, 1}), p.end[2] = pick(rng, {0, 1});
+      if (!p.size_output() || p.m * p.taps_times_pixels() > 4'000'000) continue;
+      ++done;
+      p.act = pick(rng, {0, 1, 2, 3}), p.residual = rng() % 2, p.lx = p.ly = p.lr = Layout::last;
+      rng() % 4 ? check_conv(p, "cube.depthwise", rng) : check_program(p, "cube.depthwise", rng);
+      if (!HasFailure() && done % 4 == 0) check_conv_halves(p, "cube.depthwise", rng);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST(Depthwise, VectorProgram) {
   for (Isa i : isas()) {
     UseIsa use(i);

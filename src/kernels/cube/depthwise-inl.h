@@ -19,24 +19,11 @@ enum Mode {
   kSplat,   // a vector inside of a group: all lanes take the same
 };
 
-GE_INLINE V::F load(const float* p) { return V::load(p); }
-GE_INLINE V::F load(const uint16_t* p) { return V::widen(p); }
-GE_INLINE V::F load_n(const float* p, int64_t n) { return V::load_n(p, n); }
-GE_INLINE V::F load_n(const uint16_t* p, int64_t n) { return V::widen_n(p, n); }
-GE_INLINE float load1(const float* p) { return *p; }
-GE_INLINE float load1(const uint16_t* p) {
-  const uint32_t bits = static_cast<uint32_t>(*p) << 16;
-  float x;
-  std::memcpy(&x, &bits, 4);
-  return x;
-}
-
-// X: float, or uint16_t for bf16.
-template <int M, class X>
-GE_INLINE V::F read(const X* p, const DepthwiseRow& r, int64_t c, int ci, V::I index) {
-  if constexpr (M == kSplat) return V::set1(load1(p + c / r.group * r.group + ci));
-  if constexpr (M == kSpread) return V::permute(load(p + c), index);
-  return load(p + c);
+template <int M>
+GE_INLINE V::F read(const float* p, const DepthwiseRow& r, int64_t c, int ci, V::I index) {
+  if constexpr (M == kSplat) return V::set1(p[c / r.group * r.group + ci]);
+  if constexpr (M == kSpread) return V::permute(V::load(p + c), index);
+  return V::load(p + c);
 }
 
 template <int M>
@@ -87,7 +74,7 @@ GE_INLINE void finish(V::F (&acc)[T], const DepthwiseRow& r, int64_t c, int64_t 
   }
 }
 
-template <class X, int M, int KW, int S, int T, int E>
+template <int M, int KW, int S, int T, int E>
 GE_INLINE void dw_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
   constexpr int kColumns = (T - 1) * S + KW;
   V::F acc[T];
@@ -102,7 +89,7 @@ GE_INLINE void dw_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
       V::F w[KW];
       GE_UNROLL
       for (int i = 0; i < KW; ++i) w[i] = V::load(r.w[k] + i * tap + ci * r.weight_step + c);
-      const X* p = static_cast<const X*>(r.x[k]) + start * r.x_step;
+      const float* p = r.x[k] + start * r.x_step;
       GE_UNROLL_COLUMNS
       for (int j = 0; j < kColumns; ++j, p += r.x_step) {
         if (E != kAny && (E & kLeft) && j == 0) continue;
@@ -122,27 +109,27 @@ GE_INLINE void dw_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
 
 // All channels of pixels [ow, ow + T): neighbouring channels one after another, as they lie in
 // memory.
-template <class X, int M, int KW, int S, int T, int E>
+template <int M, int KW, int S, int T, int E>
 static void dw_tile(const DepthwiseRow& r, int64_t ow) {
   const int64_t last = r.channels - V::kLanes;
   // The last vector may overlap the one before it and compute the same again.
   for (int64_t c = 0; c < r.channels; c += V::kLanes)
-    dw_vector<X, M, KW, S, T, E>(r, c < last ? c : last, ow);
+    dw_vector<M, KW, S, T, E>(r, c < last ? c : last, ow);
 }
 
 using TileFn = void (*)(const DepthwiseRow&, int64_t);
 
-template <class X, int M, int KW, int S, int E>
+template <int M, int KW, int S, int E>
 struct TileTable {
   static constexpr TileFn fn[kMaxTile + 1] = {nullptr,
-                                              dw_tile<X, M, KW, S, 1, E>,
-                                              dw_tile<X, M, KW, S, 2, E>,
-                                              dw_tile<X, M, KW, S, 3, E>,
-                                              dw_tile<X, M, KW, S, 4, E>,
-                                              dw_tile<X, M, KW, S, 5, E>,
-                                              dw_tile<X, M, KW, S, 6, E>,
-                                              dw_tile<X, M, KW, S, 7, E>,
-                                              dw_tile<X, M, KW, S, 8, E>};
+                                              dw_tile<M, KW, S, 1, E>,
+                                              dw_tile<M, KW, S, 2, E>,
+                                              dw_tile<M, KW, S, 3, E>,
+                                              dw_tile<M, KW, S, 4, E>,
+                                              dw_tile<M, KW, S, 5, E>,
+                                              dw_tile<M, KW, S, 6, E>,
+                                              dw_tile<M, KW, S, 7, E>,
+                                              dw_tile<M, KW, S, 8, E>};
 };
 
 // Tiles by Edge; where one is null, kAny serves.
@@ -150,44 +137,40 @@ struct Family {
   const TileFn* edge[5] = {};
 };
 
-template <class X, int M, int KW, int S>
+template <int M, int KW, int S>
 GE_INLINE Family small_family() {
   return {
-      {TileTable<X, M, KW, S, kInside>::fn, nullptr, nullptr, nullptr, TileTable<X, M, KW, S, kAny>::fn}};
+      {TileTable<M, KW, S, kInside>::fn, nullptr, nullptr, nullptr, TileTable<M, KW, S, kAny>::fn}};
 }
 
-template <class X, int S>
+template <int S>
 GE_INLINE Family full_family3() {
-  return {{TileTable<X, kDepth, 3, S, kInside>::fn, TileTable<X, kDepth, 3, S, kLeft>::fn,
-           TileTable<X, kDepth, 3, S, kRight>::fn, TileTable<X, kDepth, 3, S, kBoth>::fn,
-           TileTable<X, kDepth, 3, S, kAny>::fn}};
-}
-
-template <class X>
-GE_INLINE Family choose_depth(const DepthwiseRow& r) {
-  if (r.kw == 3 && r.stride == 1) return full_family3<X, 1>();
-  if (r.kw == 3 && r.stride == 2) return full_family3<X, 2>();
-  if (r.kw == 5 && r.stride == 1) return small_family<X, kDepth, 5, 1>();
-  if (r.kw == 5 && r.stride == 2) return small_family<X, kDepth, 5, 2>();
-  if (r.kw == 7 && r.stride == 1) return small_family<X, kDepth, 7, 1>();
-  return {};
+  return {{TileTable<kDepth, 3, S, kInside>::fn, TileTable<kDepth, 3, S, kLeft>::fn,
+           TileTable<kDepth, 3, S, kRight>::fn, TileTable<kDepth, 3, S, kBoth>::fn,
+           TileTable<kDepth, 3, S, kAny>::fn}};
 }
 
 // The tiles for a row's kernel width and stride; all null where only the general loop will do.
 static Family choose(const DepthwiseRow& r) {
   if (r.dilation != 1) return {};
-  if (r.group == 1) return r.x16 ? choose_depth<uint16_t>(r) : choose_depth<float>(r);
-  if (r.x16) return {};
-  const bool splat = r.group >= V::kLanes;
-  if (r.kw == 3 && r.stride == 1)
-    return splat ? small_family<float, kSplat, 3, 1>() : small_family<float, kSpread, 3, 1>();
-  if (r.kw == 3 && r.stride == 2)
-    return splat ? small_family<float, kSplat, 3, 2>() : small_family<float, kSpread, 3, 2>();
+  if (r.group > 1) {
+    const bool splat = r.group >= V::kLanes;
+    if (r.kw == 3 && r.stride == 1)
+      return splat ? small_family<kSplat, 3, 1>() : small_family<kSpread, 3, 1>();
+    if (r.kw == 3 && r.stride == 2)
+      return splat ? small_family<kSplat, 3, 2>() : small_family<kSpread, 3, 2>();
+    return {};
+  }
+  if (r.kw == 3 && r.stride == 1) return full_family3<1>();
+  if (r.kw == 3 && r.stride == 2) return full_family3<2>();
+  if (r.kw == 5 && r.stride == 1) return small_family<kDepth, 5, 1>();
+  if (r.kw == 5 && r.stride == 2) return small_family<kDepth, 5, 2>();
+  if (r.kw == 7 && r.stride == 1) return small_family<kDepth, 7, 1>();
   return {};
 }
 
 // U vectors of channels (or n channels) of one pixel, any kernel.
-template <class X, int M, int U, bool kPart>
+template <int M, int U, bool kPart>
 GE_INLINE void dw_pixel(const DepthwiseRow& r, int64_t c, int64_t n, int64_t ow) {
   int64_t start = ow * r.stride - r.pad;
   int64_t first = start >= 0 ? 0 : (-start + r.dilation - 1) / r.dilation;
@@ -201,7 +184,7 @@ GE_INLINE void dw_pixel(const DepthwiseRow& r, int64_t c, int64_t n, int64_t ow)
                      : V::load(r.bias + c + u * V::kLanes);
   const int group = M == kDepth ? 1 : static_cast<int>(r.group);
   for (int64_t k = 0; k < r.rows; ++k) {
-    const X* x = static_cast<const X*>(r.x[k]) + (start + first * r.dilation) * r.x_step;
+    const float* x = r.x[k] + (start + first * r.dilation) * r.x_step;
     const float* w = r.w[k] + first * r.weight_step * group + c;
     for (int64_t i = first; i < last; ++i, x += r.dilation * r.x_step) {
       for (int ci = 0; ci < group; ++ci, w += r.weight_step) {
@@ -213,11 +196,11 @@ GE_INLINE void dw_pixel(const DepthwiseRow& r, int64_t c, int64_t n, int64_t ow)
           if constexpr (!kPart)
             v = read<M>(x, r, c + u * V::kLanes, ci, index);
           else if constexpr (M == kSpread)
-            v = V::permute(load_n(x + c, n), index);
+            v = V::permute(V::load_n(x + c, n), index);
           else if constexpr (M == kSplat)
-            v = V::set1(load1(x + c / r.group * r.group + ci));
+            v = V::set1(x[c / r.group * r.group + ci]);
           else
-            v = load_n(x + c, n);
+            v = V::load_n(x + c, n);
           acc[u] = V::fma(v, t, acc[u]);
         }
       }
@@ -239,25 +222,22 @@ GE_INLINE void dw_pixel(const DepthwiseRow& r, int64_t c, int64_t n, int64_t ow)
   }
 }
 
-template <class X, int M>
+template <int M>
 static void dw_general(const DepthwiseRow& r) {
   for (int64_t ow = 0; ow < r.out; ++ow) {
     int64_t c = 0;
-    for (; c + 4 * V::kLanes <= r.channels; c += 4 * V::kLanes) dw_pixel<X, M, 4, false>(r, c, 0, ow);
-    for (; c + V::kLanes <= r.channels; c += V::kLanes) dw_pixel<X, M, 1, false>(r, c, 0, ow);
-    if (c < r.channels) dw_pixel<X, M, 1, true>(r, c, r.channels - c, ow);
+    for (; c + 4 * V::kLanes <= r.channels; c += 4 * V::kLanes) dw_pixel<M, 4, false>(r, c, 0, ow);
+    for (; c + V::kLanes <= r.channels; c += V::kLanes) dw_pixel<M, 1, false>(r, c, 0, ow);
+    if (c < r.channels) dw_pixel<M, 1, true>(r, c, r.channels - c, ow);
   }
-}
-
-template <class X>
-GE_INLINE void dw_any(const DepthwiseRow& r) {
-  if (r.group == 1) return dw_general<X, kDepth>(r);
-  return r.group >= V::kLanes ? dw_general<X, kSplat>(r) : dw_general<X, kSpread>(r);
 }
 
 static void dw_row(const DepthwiseRow& r) {
   Family f = choose(r);
-  if (!f.edge[kInside] || r.channels < V::kLanes) return r.x16 ? dw_any<uint16_t>(r) : dw_any<float>(r);
+  if (!f.edge[kInside] || r.channels < V::kLanes) {
+    if (r.group == 1) return dw_general<kDepth>(r);
+    return r.group >= V::kLanes ? dw_general<kSplat>(r) : dw_general<kSpread>(r);
+  }
   for (int64_t i = 0; i < r.tile_count; ++i) {
     const DepthwiseTile t = r.tiles ? r.tiles[i] : depthwise_tile(r, i);
     const TileFn* fn = f.edge[t.edge] ? f.edge[t.edge] : f.edge[kAny];

@@ -5,9 +5,11 @@
 #include "kernels/cube/depthwise.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/text.h"
+#include "kernels/cube/bf16.h"
 #include "kernels/cube/conv_epilogue.h"
 #include "kernels/cube/pack.h"
 
@@ -20,6 +22,9 @@ namespace {
 constexpr std::string_view kName = "cube.depthwise";
 constexpr int64_t kMaxRows = 8;  // input rows of the output rows that are computed together
 constexpr int64_t kBlock = 64;  // channels of a block
+constexpr int64_t kApart = 2048;  // pixels a multiple of so many bytes apart share two sets of a first-level cache, or one
+constexpr int64_t kPackedBytes = 32 << 10;  // of a copy in which they do not,
+constexpr int64_t kGap = 16;                // with so many floats between them
 constexpr int64_t kSumsBytes = 64 << 10;  // of sums that wait for the vector program
 
 struct State {
@@ -35,6 +40,8 @@ struct State {
   int64_t group = 1;  // channels of a group
   int64_t channel_pieces = 1;
   bool rows_together = false;  // several output rows at once: dw_rows()
+  int64_t packed_rows = 0;     // output rows whose part of x is copied together; 0: it is read where it lies
+  int64_t packed_step = 0;     // floats from pixel to pixel of the copy
   int64_t block = kBlock;  // channels that go down the rows of a chunk together
   std::vector<DepthwiseTile> tiles;
   // Parts of the scratch. The residual has its own: overlapping vectors are computed twice.
@@ -58,14 +65,43 @@ DepthwiseRow geometry(const State& st) {
 
 bool scatters(const ConvShape& s) { return !(s.yc == 1 || s.m == 1); }
 
+// True if a window lies in one plane of the input.
+bool one_plane(const ConvShape& s) { return s.k[0] == 1 && s.pad[0] == 0 && (s.out[0] - 1) * s.stride[0] < s.in[0]; }
+
+// The most input rows inside of it that n output rows of a plane read.
+int64_t rows_of(const ConvShape& s, int64_t n) { return std::min((n - 1) * s.stride[1] + (s.k[1] - 1) * s.dilation[1] + 1, s.in[1]); }
+
+// True if the input can be copied for several output rows at a time: pack().
+bool packs(const State& st) {
+  return st.s.m == st.s.c && (st.s.xc == 1 || st.s.c == 1) && !st.scatter && !st.gather_residual && st.group == 1 && one_plane(st.s) &&
+         product_within({st.s.in[1], st.s.in[2]}, int64_t{1} << 40);
+}
+
+// Chooses packed_rows, and with it the block. bf16 is widened so. Where pixels of x push each other out of the cache
+// before the windows that share them are computed, a copy pays if it takes the whole map, in pieces of some lines, and
+// if windows share much.
+void pack_input(State& st) {
+  const ConvShape& s = st.s;
+  if (!packs(st)) return;
+  const int64_t row = s.in[2] * 4, all = rows_of(s, s.out[1]), fits = kPackedBytes / (all * row) - kGap;
+  const bool collides = s.xs[2] * 4 % kApart == 0 && s.in[2] >= 4;
+  if (!st.x16 && !(collides && fits >= kBlock && s.k[1] * s.k[2] >= 4 * s.stride[1] * s.stride[2])) return;
+  st.block = std::clamp<int64_t>(fits / 16, 2, panels(s.m)) * 16;
+  st.packed_step = st.block + kGap;
+  const int64_t most = kPackedBytes / row / st.packed_step;  // input rows
+  st.packed_rows = all <= most ? s.out[1] : 1;
+  if (all > most)
+    while (rows_of(s, st.packed_rows + 1) <= most) ++st.packed_rows;
+  st.input_bytes = round64(rows_of(s, st.packed_rows) * row * st.packed_step);
+}
+
 // True if dw_rows() computes this: then no tile has more than one column outside of the input.
 bool takes_rows_together(const State& st) {
   const ConvShape& s = st.s;
   bool window = s.k[1] == 3 && s.k[2] == 3 && s.dilation[1] == 1 && s.dilation[2] == 1 &&
                 s.stride[1] == s.stride[2] && s.stride[1] <= 2;
   int64_t right = (s.out[2] - 1) * s.stride[2] - s.pad[2] + 3 - s.in[2];
-  bool one_plane = s.k[0] == 1 && s.pad[0] == 0 && (s.out[0] - 1) * s.stride[0] < s.in[0];
-  return one_plane && st.group == 1 && st.in_place && !st.scatter && !st.gather_residual && window && s.pad[2] <= 1 && right <= 1;
+  return one_plane(s) && st.group == 1 && st.in_place && !st.scatter && !st.gather_residual && window && s.pad[2] <= 1 && right <= 1;
 }
 
 // Fills st; the numbers are known to be sane.
@@ -73,12 +109,12 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
   const ConvShape& s = st.s;
   st.y = pixel_strides(s, row_strides(call.out[0]));
   if (present(call, 3)) st.residual = pixel_strides(s, row_strides(call.in[3]));
-  st.in_place = s.m == s.c && (s.xc == 1 || s.c == 1);
   st.x16 = call.in[0].dtype == DType::bf16, st.y16 = call.out[0].dtype == DType::bf16;
   st.residual16 = present(call, 3) && call.in[3].dtype == DType::bf16;
   st.scatter = scatters(s);
   st.sums_apart = st.scatter || (st.y16 && st.tail.program);
   st.gather_residual = present(call, 3) && (st.scatter || st.residual16 || !(st.residual.c == 1 || s.m == 1));
+  st.in_place = s.m == s.c && (s.xc == 1 || s.c == 1) && (!st.x16 || packs(st));
   if (st.in_place && !st.scatter && !st.gather_residual) {
     // With tall windows, few enough that an input row is still in the first level cache when the
     // next output row needs it; else all.
@@ -87,6 +123,7 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
     st.block = s.k[0] * s.k[1] < 7 ? panels(s.m) * 16 : std::max<int64_t>(2, 40960 / bytes) * 16;
   }
   st.rows_together = takes_rows_together(st);
+  pack_input(st);
   st.sum_rows = st.rows_together ? 3 : 1;
   if (st.sums_apart && !st.scatter && !st.gather_residual)
     st.block = std::clamp<int64_t>(kSumsBytes / 64 / s.out[2] / st.sum_rows, 1, std::max<int64_t>(1, st.block / 16)) * 16;
@@ -134,27 +171,35 @@ struct Strip {
   const State& st;
   const Call& call;
   int64_t m0, n;
-  const void** x;
+  const float** x;
   const float** w;
   float *input, *output, *residual;
   DepthwiseRow row;
+  int64_t first_packed = 0;  // the copy's first input row
+
+  // Input row ih of plane id, at the strip's first channel.
+  const float* x_row(int64_t image, int64_t id, int64_t ih) const {
+    const ConvShape& s = st.s;
+    if (st.packed_rows) return input + (ih - first_packed) * s.in[2] * st.packed_step;
+    return call.in[0].as<float>() + image * s.xn + id * s.xs[0] + ih * s.xs[1] + m0 * s.xc;
+  }
 };
 
 Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   const ConvShape& s = st.s;
-  auto** x = reinterpret_cast<const void**>(call.scratch);
+  auto** x = reinterpret_cast<const float**>(call.scratch);
   auto* input = reinterpret_cast<float*>(call.scratch + st.rows_bytes);
   float* output = input + st.input_bytes / 4;
   Strip p{
-      st, call, m0, n, x, reinterpret_cast<const float**>(x + s.k[0] * s.k[1] + kMaxRows), input, output, output + st.output_bytes / 4,
+      st, call, m0, n, x, x + s.k[0] * s.k[1] + kMaxRows, input, output, output + st.output_bytes / 4,
       geometry(st)};
   Epilogue e = register_epilogue(call, s);
   DepthwiseRow& r = p.row;
   r.x = p.x, r.w = p.w;
-  r.x_step = st.in_place ? s.xs[2] : n;
+  r.x_step = st.packed_rows ? st.packed_step : st.in_place ? s.xs[2] : n;
   r.weight_step = panels(s.m) * 16;
   if (present(call, 2)) r.bias = call.in[2].as<float>() + m0;
-  r.x16 = st.x16 && st.in_place, r.y16 = st.y16 && !st.sums_apart;
+  r.y16 = st.y16 && !st.sums_apart;
   r.y_step = st.sums_apart ? n : st.y.s[2];
   r.residual_step = st.gather_residual ? n : st.residual.s[2];
   r.channels = n;
@@ -164,17 +209,32 @@ Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   return p;
 }
 
+// Copies what the output rows [at.h, at.h + count) read.
+void pack(Strip& p, const Pixel& at, int64_t count) {
+  const ConvShape& s = p.st.s;
+  const View& x = p.call.in[0];
+  const int64_t first = at.h * s.stride[1] - s.pad[1], last = first + (count - 1) * s.stride[1] + (s.k[1] - 1) * s.dilation[1];
+  const int64_t end = std::min(last + 1, s.in[1]);
+  p.first_packed = std::max<int64_t>(first, 0);
+  float* to = p.input;
+  for (int64_t ih = p.first_packed; ih < end; ++ih) {
+    int64_t from = at.n * s.xn + at.d * s.stride[0] * s.xs[0] + ih * s.xs[1] + p.m0 * s.xc;
+    for (int64_t w = 0; w < s.in[2]; ++w, from += s.xs[2], to += p.st.packed_step) {
+      if (p.st.x16) widen_bf16(x.as<uint16_t>() + from, p.n, to);
+      else std::memcpy(to, x.as<float>() + from, static_cast<size_t>(p.n) * 4);
+    }
+  }
+}
+
 // Output rows [at.h, at.h + count) of one plane, together.
 void run_rows(Strip& p, const Pixel& at, int64_t count) {
   const State& st = p.st;
   const ConvShape& s = st.s;
   DepthwiseRow& r = p.row;
-  const View& x = p.call.in[0];
-  const std::byte* image = x.data + (at.n * s.xn + at.d * s.stride[0] * s.xs[0] + p.m0 * s.xc) * size_of(x.dtype);
   const int64_t first = at.h * s.stride[1] - s.pad[1], rows = (count - 1) * s.stride[1] + 3;
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t ih = first + i;
-    p.x[i] = ih >= 0 && ih < s.in[1] ? image + ih * s.xs[1] * size_of(x.dtype) : nullptr;
+    p.x[i] = ih >= 0 && ih < s.in[1] ? p.x_row(at.n, at.d * s.stride[0], ih) : nullptr;
   }
   for (int64_t i = 0; i < 3; ++i) p.w[i] = p.call.in[1].as<float>() + i * 3 * r.weight_step + p.m0;
   const View& out = p.call.out[0];
@@ -204,11 +264,11 @@ int64_t point_rows(Strip& p, const Pixel& at) {
     for (int64_t kh = h.first; kh < h.last; ++kh, ++rows) {
       int64_t id = at.d * s.stride[0] - s.pad[0] + kd * s.dilation[0];
       int64_t ih = at.h * s.stride[1] - s.pad[1] + kh * s.dilation[1];
-      const View& x = p.call.in[0];
-      const int64_t offset = at.n * s.xn + id * s.xs[0] + ih * s.xs[1];
       if (p.st.in_place) {
-        p.x[rows] = x.data + (offset + p.m0 * s.xc) * size_of(x.dtype);
+        p.x[rows] = p.x_row(at.n, id, ih);
       } else {
+        const View& x = p.call.in[0];
+        const int64_t offset = at.n * s.xn + id * s.xs[0] + ih * s.xs[1];
         float* dst = p.input + rows * s.in[2] * p.n;
         if (p.st.x16) gather_row(s, x.as<uint16_t>() + offset, p.m0, p.n, dst);
         else gather_row(s, x.as<float>() + offset, p.m0, p.n, dst);
@@ -312,10 +372,15 @@ Status run_by_rows(const Call& call, const void* state, int64_t chunk) {
     for (int64_t m0 = c.begin * 16; m0 < m1; m0 += st.block) {
       Strip p = make_strip(st, call, m0, std::min(st.block, m1 - m0));
       Pixel at = pixel_at(s, first * s.out[2]);
+      int64_t left = 0;  // output rows whose input is at hand
       for (int64_t i = 0; i < count;) {
-        const int64_t rows = next_rows(p, std::min(count - i, s.out[1] - at.h));
+        if (left == 0) {
+          left = std::min(count - i, s.out[1] - at.h);
+          if (st.packed_rows) left = std::min(left, st.packed_rows), pack(p, at, left);
+        }
+        const int64_t rows = next_rows(p, left);
         rows > 1 ? run_rows(p, at, rows) : run_row(p, at);
-        i += rows, at.h += rows;
+        i += rows, left -= rows, at.h += rows;
         if (at.h == s.out[1]) at.h = 0, ++at.d;
         if (at.d == s.out[0]) at.d = 0, ++at.n;
       }

@@ -23,16 +23,16 @@ struct DepthwiseRow {
   // The kernel rows that lie inside the input: pointers to their input at column 0, and to their
   // weights [KW][group][weight_step]. All pointers stand at the first channel.
   int64_t rows = 0;
-  const void* const* x = nullptr;
-  bool x16 = false, y16 = false;        // these are bf16
+  const float* const* x = nullptr;
   const float* const* w = nullptr;
-  int64_t x_step = 0, weight_step = 0;  // elements from pixel to pixel, from tap to tap
+  int64_t x_step = 0, weight_step = 0;  // floats from pixel to pixel, from tap to tap
   int64_t width = 0;                    // input columns
   int64_t kw = 0, stride = 1, dilation = 1, pad = 0;
   const float* bias = nullptr;
   const float* residual = nullptr;
   int64_t residual_step = 0;
   void* y = nullptr;
+  bool y16 = false;  // it is bf16
   int64_t y_step = 0, out = 0;
   // Several output rows together: x are all the input rows of these, null where outside, w all the
   // kernel rows; from an output row to the next:

@@ -4,7 +4,7 @@
 // fill them. Each output is the same sum in the same order as in dw_vector, so results do not
 // depend on which rows are taken together.
 
-template <class X, int S, int R, int T, int E>
+template <int S, int R, int T, int E>
 GE_INLINE void dw_rows_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
   constexpr int kColumns = (T - 1) * S + 3, kRows = (R - 1) * S + 3;
   V::F acc[R][T], w[3][3];
@@ -22,12 +22,12 @@ GE_INLINE void dw_rows_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
   GE_UNROLL
   for (int k = 0; k < kRows; ++k) {
     if (!r.x[k]) continue;  // outside of the input
-    const X* p = static_cast<const X*>(r.x[k]) + (ow * S - r.pad) * r.x_step + c;
+    const float* p = r.x[k] + (ow * S - r.pad) * r.x_step + c;
     GE_UNROLL_COLUMNS
     for (int j = 0; j < kColumns; ++j, p += r.x_step) {
       if ((E & kLeft) && j == 0) continue;
       if ((E & kRight) && j == kColumns - 1) continue;
-      const V::F x = load(p);
+      const V::F x = V::load(p);
       GE_UNROLL
       for (int o = 0; o < R; ++o) {
         if (k < o * S || k >= o * S + 3) continue;
@@ -43,29 +43,29 @@ GE_INLINE void dw_rows_vector(const DepthwiseRow& r, int64_t c, int64_t ow) {
     finish<T>(acc[o], r, c, ow, static_cast<std::byte*>(r.y) + o * r.y_row * (r.y16 ? 2 : 4), r.residual ? r.residual + o * r.residual_row : nullptr);
 }
 
-template <class X, int S, int R, int T, int E>
+template <int S, int R, int T, int E>
 static void dw_rows_tile(const DepthwiseRow& r, int64_t ow) {
   const int64_t last = r.channels - V::kLanes;
   for (int64_t c = 0; c < r.channels; c += V::kLanes)
-    dw_rows_vector<X, S, R, T, E>(r, c < last ? c : last, ow);
+    dw_rows_vector<S, R, T, E>(r, c < last ? c : last, ow);
 }
 
-template <class X, int S, int R, int E>
+template <int S, int R, int E>
 struct RowsTable {
   static constexpr TileFn fn[kMaxRowsTile + 1] = {nullptr,
-                                              dw_rows_tile<X, S, R, 1, E>,
-                                              dw_rows_tile<X, S, R, 2, E>,
-                                              dw_rows_tile<X, S, R, 3, E>,
-                                              dw_rows_tile<X, S, R, 4, E>,
-                                              dw_rows_tile<X, S, R, 5, E>,
-                                              dw_rows_tile<X, S, R, 6, E>,
-                                              dw_rows_tile<X, S, R, 7, E>};
+                                              dw_rows_tile<S, R, 1, E>,
+                                              dw_rows_tile<S, R, 2, E>,
+                                              dw_rows_tile<S, R, 3, E>,
+                                              dw_rows_tile<S, R, 4, E>,
+                                              dw_rows_tile<S, R, 5, E>,
+                                              dw_rows_tile<S, R, 6, E>,
+                                              dw_rows_tile<S, R, 7, E>};
 };
 
-template <class X, int S, int R>
+template <int S, int R>
 static void dw_rows_of(const DepthwiseRow& r) {
-  constexpr const TileFn* kEdges[4] = {RowsTable<X, S, R, kInside>::fn, RowsTable<X, S, R, kLeft>::fn,
-                                       RowsTable<X, S, R, kRight>::fn, RowsTable<X, S, R, kBoth>::fn};
+  constexpr const TileFn* kEdges[4] = {RowsTable<S, R, kInside>::fn, RowsTable<S, R, kLeft>::fn,
+                                       RowsTable<S, R, kRight>::fn, RowsTable<S, R, kBoth>::fn};
   for (int64_t i = 0; i < r.tile_count; ++i) {
     const DepthwiseTile t = r.tiles ? r.tiles[i] : depthwise_tile(r, i);
     kEdges[t.edge][t.width](r, t.begin);
@@ -75,13 +75,10 @@ static void dw_rows_of(const DepthwiseRow& r) {
 // The most output rows that dw_rows() takes together.
 static int64_t rows_together(const DepthwiseRow& r) { return V::kLanes == 16 && r.channels >= V::kLanes ? 3 : 1; }
 
-template <class X>
-GE_INLINE void dw_rows_x(const DepthwiseRow& r, int64_t rows) {
-  if (rows == 2) return r.stride == 1 ? dw_rows_of<X, 1, 2>(r) : dw_rows_of<X, 2, 2>(r);
-  r.stride == 1 ? dw_rows_of<X, 1, 3>(r) : dw_rows_of<X, 2, 3>(r);
-}
-
 // 2 or 3 rows; no tile has the edge kAny.
 static void dw_rows(const DepthwiseRow& r, int64_t rows) {
-  if constexpr (V::kLanes == 16) r.x16 ? dw_rows_x<uint16_t>(r, rows) : dw_rows_x<float>(r, rows);
+  if constexpr (V::kLanes == 16) {
+    if (rows == 2) return r.stride == 1 ? dw_rows_of<1, 2>(r) : dw_rows_of<2, 2>(r);
+    r.stride == 1 ? dw_rows_of<1, 3>(r) : dw_rows_of<2, 3>(r);
+  }
 }
