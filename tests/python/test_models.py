@@ -17,8 +17,7 @@ from conftest import difference, equal, reference
 TOLERANCE = 1e-4  # of the output's largest value; a model may state a wider one, 1e-3 at most
 ROUNDED = 3e-2  # int8 and fp16 models: a value between two steps falls to either side
 UNEQUAL = 0.01  # of their integers
-NEED_CONTROL_FLOW = {"silero_vad_v6", "silero_vad_half", "silero_vad_ifless", "oww_hey_jarvis", "slanet_v2_table",
-                     "nudenet_yolov8n_nms"}
+RANKS_OF_BRANCHES = {"silero_vad_v6", "silero_vad_half"}  # branches of an If that differ in rank, read by plain operators
 RANK_OF_DATA = {"plcmos_v2": ["two"]}  # the cases whose rank is right: a Squeeze without axes removes a batch of one
 DOWNLOAD = 150e6  # bytes that continuous integration may fetch
 
@@ -30,15 +29,15 @@ def parameters(names, cases=False):
         model = fetch.catalogue()[name]
         marks = [pytest.mark.models] if model.get("large") else []
         for case in model["feeds"] if cases else ["default"]:
-            waits = name in NEED_CONTROL_FLOW or name in RANK_OF_DATA and case not in RANK_OF_DATA[name]
-            xfail = [pytest.mark.xfail(strict=True, reason="needs If, Loop or sizes and ranks that come from data")] if waits else []
+            waits = name in RANKS_OF_BRANCHES or name in RANK_OF_DATA and case not in RANK_OF_DATA[name]
+            xfail = [pytest.mark.xfail(strict=True, reason="needs ranks that come from data")] if waits else []
             sets.append(pytest.param(*([name, case] if cases else [name]), marks=marks + xfail, id=f"{name}-{case}" if cases else name))
     return sets
 
 
 def known_to_run():
     """For tests without a judge."""
-    return parameters([n for n in fetch.catalogue() if n not in NEED_CONTROL_FLOW and n not in RANK_OF_DATA])
+    return parameters([n for n in fetch.catalogue() if n not in RANKS_OF_BRANCHES and n not in RANK_OF_DATA])
 
 
 def assert_agrees(name, got, want):
