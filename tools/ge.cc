@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   i->add_flag("--tasks", tasks, "list every task");
   i->add_flag("--check", check, "verify the checksums of the weights too");
   i->add_flag("--plan-csv", problem, "instead: the buffers of its memory plan, as `ge plan` reads them");
-  i->add_option("--size", inspected.sizes, "value of a named size for --plan-csv: batch=4");
+  i->add_option("--size", inspected.sizes, "value of a named size, for the arena or --plan-csv: batch=4");
 
   std::string stage = "optimized";
   auto* d = app.add_subcommand("dump", "the graph as text");
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   if (c->parsed()) out = ge::compile_command(compile);
   if (r->parsed()) out = ge::run_command(run);
   if (e->parsed()) out = ge::explain_command(compile, json);
-  if (i->parsed()) out = problem ? ge::problem_command(inspected) : ge::inspect_command(inspected.om, tasks, check);
+  if (i->parsed()) out = problem ? ge::problem_command(inspected) : ge::inspect_command(inspected, tasks, check);
   if (d->parsed()) out = ge::dump_command(compile, stage == "imported");
   if (b->parsed()) out = ge::bench_command(bench);
   std::string missed;

@@ -150,17 +150,30 @@ Result<std::string> explain_command(const CompileCommand& c, bool json) {
   return json ? done.package.notes + "\n" : explain_text(done.package);
 }
 
-Result<std::string> inspect_command(const std::string& om, bool tasks, bool check_weights) {
-  GE_TRY(auto m, runtime::Model::open(om, {0, check_weights, false}));
-  return inspect_text(m->package(), tasks) + (check_weights ? "checksums of the weights: right\n" : "");
+namespace {
+
+// The plan for the sizes that are named, or for the seeded ones where none is.
+Result<std::shared_ptr<const runtime::Binding>> bind(runtime::Model& m, const RunCommand& c) {
+  GE_TRY(auto inputs, inputs_of(m, c));
+  std::vector<std::vector<int64_t>> dims;
+  for (auto& t : inputs) dims.push_back(t.dims());
+  return m.bind(dims);
+}
+
+}  // namespace
+
+Result<std::string> inspect_command(const RunCommand& c, bool tasks, bool check_weights) {
+  GE_TRY(auto m, runtime::Model::open(c.om, {1, check_weights, false}));
+  std::string out = inspect_text(m->package(), tasks) + (check_weights ? "checksums of the weights: right\n" : "");
+  if (c.sizes.empty()) return out;
+  GE_TRY(auto b, bind(*m, c));
+  return out + format("arena for these sizes: {} for 1 thread, lower bound {}{}\n", bytes_text(static_cast<double>(b->arena)),
+                      bytes_text(static_cast<double>(b->lower_bound)), b->proved ? " (proved: no smaller one exists)" : "");
 }
 
 Result<std::string> problem_command(const RunCommand& c) {
   GE_TRY(auto m, runtime::Model::open(c.om, {1, false, false}));
-  GE_TRY(auto inputs, inputs_of(*m, c));
-  std::vector<std::vector<int64_t>> dims;
-  for (auto& t : inputs) dims.push_back(t.dims());
-  GE_TRY(auto b, m->bind(dims));
+  GE_TRY(auto b, bind(*m, c));
   std::string out = "id,lower,upper,size,alignment\n";
   int id = 0;
   for (auto& x : b->intervals) out += format("{},{},{},{},{}\n", id++, x.first, x.last + 1, x.size, x.align);

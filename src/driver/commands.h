@@ -42,7 +42,8 @@ struct PlanOutput {
 Result<std::string> compile_command(const CompileCommand& c);
 Result<std::string> run_command(const RunCommand& c);
 Result<std::string> explain_command(const CompileCommand& c, bool json);
-Result<std::string> inspect_command(const std::string& om, bool tasks, bool check_weights);
+// With sizes: the arena for them as well.
+Result<std::string> inspect_command(const RunCommand& c, bool tasks, bool check_weights);
 // What its memory plan has to place, as `ge plan` reads it, for one thread.
 Result<std::string> problem_command(const RunCommand& c);
 Result<std::string> dump_command(const CompileCommand& c, bool imported);

@@ -56,6 +56,7 @@ Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerRe
   r["aliases"] = {{"views", lowered.aliases.views}, {"parts", lowered.aliases.parts}, {"in_place", lowered.aliases.in_place}, {"outputs", lowered.aliases.outputs}};
   r["memory"]["weights"] = lowered.weights;
   r["memory"]["state"] = 0;
+  r["memory"]["pool"] = 0;
   return r;
 }
 
@@ -72,6 +73,10 @@ Status check_limit(const om::Package& package, const Options& o, const std::vect
   }
   GE_TRY(auto b, runtime::Binding::make(package, program, most, {}));
   return b->arena > o.workspace_limit ? Status(over_limit(*b, tensors, o.workspace_limit, true)) : ok();
+}
+
+void log_time(std::string_view stage, std::chrono::steady_clock::time_point start) {
+  log(LogLevel::debug, format("{}: {:.2f} ms", stage, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()));
 }
 
 // The sets of sizes that are foreseen: gears that say all of them, and the hint.
@@ -186,7 +191,9 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
                         std::optional<double> moved) {
   lower::LowerOptions lo{o.reuse_memory, o.reference};
   lower::LowerReport lowered;
+  auto start = std::chrono::steady_clock::now();
   GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
+  log_time("lower", start);
   auto& model = c.package.model;
   GE_TRY(auto lanes, lanes_of(o));
   for (auto& p : model.programs) lower::assign_lanes(*p, lanes);
@@ -208,7 +215,9 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
     GE_TRY(std::string said, about_onnx(*source.file));
     r["model"] = Json::parse(said);
   }
+  start = std::chrono::steady_clock::now();
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
+  log_time("plan", start);
   c.package.notes = r.dump();
   return c;
 }

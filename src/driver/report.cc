@@ -137,6 +137,10 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   if (r.contains("memory") && r["memory"].contains("arena"))
     out += format("arena: {} for {} thread, lower bound {}{}\n", bytes_text(r["memory"]["arena"].get<double>()), r["memory"]["threads"].get<int>(),
                   bytes_text(r["memory"]["lower_bound"].get<double>()), r["memory"]["proved"].get<bool>() ? " (proved: no smaller one exists)" : "");
+  for (const char* kind : {"state", "pool"}) {
+    bool said = !r.is_discarded() && r.contains("memory") && r["memory"].contains(kind);
+    out += format("{}: {}\n", kind, bytes_text(said ? r["memory"][kind].get<double>() : 0.0));
+  }
   std::map<int, int> lanes;
   for (auto& t : p.tasks) ++lanes[t->lane];
   for (auto& [lane, count] : lanes) out += format("lane {}: {} tasks\n", lane, count);

@@ -41,8 +41,30 @@ size_t Graph::node_count() const {
 
 namespace {
 
+// By rank, then id, where that is an order in which every node comes after what it reads: nearly always.
+std::vector<NodeId> sort_by_rank(const Graph& g) {
+  std::vector<std::pair<int64_t, int32_t>> ranked;
+  ranked.reserve(g.node_capacity());
+  for (size_t i = 0; i < g.node_capacity(); ++i) {
+    auto& n = g.node(NodeId{static_cast<int32_t>(i)});
+    if (!n.dead) ranked.push_back({n.rank, static_cast<int32_t>(i)});
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<bool> done(g.node_capacity());
+  std::vector<NodeId> out;
+  out.reserve(ranked.size());
+  for (auto [rank, i] : ranked) {
+    for (ValueId v : g.node(NodeId{i}).inputs)
+      if (v && g.value(v).producer && !done[static_cast<size_t>(g.value(v).producer.v)]) return {};
+    done[static_cast<size_t>(i)] = true;
+    out.push_back(NodeId{i});
+  }
+  return out;
+}
+
 // Kahn's algorithm, smallest rank first.
 std::vector<NodeId> sort_nodes(const Graph& g) {
+  if (auto ranked = sort_by_rank(g); !ranked.empty()) return ranked;
   std::vector<int> waiting(g.node_capacity());
   using Entry = std::pair<int64_t, int32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -248,8 +250,20 @@ void Lowering::in_place() {
   auto decides = [&](int s) {
     return std::any_of(lowered_.sources.begin(), lowered_.sources.end(), [&](auto& x) { return x.second.storage == s; });
   };
+  // The storage that each one became part of, until all tasks are renamed at once.
+  std::vector<int> merged(placement_.storages().size());
+  std::iota(merged.begin(), merged.end(), 0);
+  auto now = [&](int& s) {
+    if (s < 0) return;
+    int root = s;
+    while (merged[static_cast<size_t>(root)] != root) root = merged[static_cast<size_t>(root)];
+    while (merged[static_cast<size_t>(s)] != root) s = std::exchange(merged[static_cast<size_t>(s)], root);
+    s = root;
+  };
   for (size_t i = 0; i < tasks_.size(); ++i) {
     auto& t = tasks_[i];
+    for (auto* list : {&t.in, &t.out})
+      for (auto& o : *list) now(o.storage);
     if (t.out.size() != 1 || !t.kernel->in_place || t.out[0].storage < 0) continue;
     int to = t.out[0].storage;
     auto kind = [&](int s) { return placement_.storages()[static_cast<size_t>(s)].kind; };
@@ -267,15 +281,21 @@ void Lowering::in_place() {
         alike &= t.in[j].storage != from || (j < 32 && (t.kernel->in_place >> j & 1) && same_view(t.in[j].view, t.out[0].view));
       if (!alike) continue;
       placement_.merge(from, to);
-      for (auto& task : tasks_)
-        for (auto* list : {&task.in, &task.out})
-          for (auto& o : *list)
-            if (o.storage == from) o.storage = to;
+      merged[static_cast<size_t>(from)] = to;
       first_[static_cast<size_t>(to)] = first_[static_cast<size_t>(from)];
       first_[static_cast<size_t>(from)] = last_[static_cast<size_t>(from)] = -1;
       break;
     }
   }
+  for (auto& t : tasks_)
+    for (auto* list : {&t.in, &t.out})
+      for (auto& o : *list) now(o.storage);
+  for (size_t s = 0; s < merged.size(); ++s) {
+    int root = static_cast<int>(s);
+    now(root);
+    merged[s] = root;
+  }
+  placement_.rename(merged);
 }
 
 // Outputs that could not be made where the caller wants them.

@@ -1,6 +1,8 @@
 #include "passes/trace.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 namespace ge::passes {
 
@@ -24,12 +26,11 @@ void Trace::off(std::string rule) {
 
 namespace {
 
-// Does the group make up for the near miss? A rule's group does when it began at the same anchor, or holds both
+// Does the group, which took the anchor, make up for the near miss? A rule's group does when it began at the same anchor, or holds both
 // anchor and blocker. Regions and epilogues take whatever is left over: only what holds both makes up. A region
 // makes up for no rule that found all its nodes: it cannot be the tail of a product or convolution.
 bool makes_up(const Fused& f, const NearMiss& m) {
   auto took = [&](const std::string& name) { return std::find(f.origins.begin(), f.origins.end(), name) != f.origins.end(); };
-  if (!took(m.anchor)) return false;
   bool leftovers = f.rule == "vector_region" || f.rule == "cube_epilogue";
   if (f.rule == "vector_region" && (m.large || (m.rule != f.rule && m.matched == m.of))) return false;
   if (!leftovers && f.anchor == m.anchor) return true;
@@ -39,9 +40,14 @@ bool makes_up(const Fused& f, const NearMiss& m) {
 }  // namespace
 
 std::vector<NearMiss> Trace::near_misses() const {
+  std::unordered_multimap<std::string_view, const Fused*> groups;  // by the model's node that they took
+  for (auto& f : fused_)
+    for (auto& name : f.origins) groups.emplace(name, &f);
   std::vector<NearMiss> out;
-  for (auto& [key, m] : near_)
-    if (std::none_of(fused_.begin(), fused_.end(), [&m = m](auto& f) { return makes_up(f, m); })) out.push_back(m);
+  for (auto& [key, m] : near_) {
+    auto [lo, hi] = groups.equal_range(m.anchor);
+    if (std::none_of(lo, hi, [&m = m](auto& group) { return makes_up(*group.second, m); })) out.push_back(m);
+  }
   return out;
 }
 

@@ -52,13 +52,16 @@ int Placement::add_storage(Storage s) {
 }
 
 void Placement::merge(int from, int to) {
-  for (auto& p : places_)
-    if (p.storage == from) p.storage = to;
   if (storages_[static_cast<size_t>(from)].kind == StorageKind::output) {
     storages_[static_cast<size_t>(to)].kind = StorageKind::output;
     storages_[static_cast<size_t>(to)].index = storages_[static_cast<size_t>(from)].index;
   }
   ++counts.in_place;
+}
+
+void Placement::rename(const std::vector<int>& merged) {
+  for (auto& p : places_)
+    if (p.storage >= 0) p.storage = merged[static_cast<size_t>(p.storage)];
 }
 
 // A graph output is made in the caller's buffer where its producer can write there: it, or the value

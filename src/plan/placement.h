@@ -47,8 +47,10 @@ class Placement {
   // True when the node's outputs all share their input's memory, so that nothing has to run.
   bool is_view(ir::NodeId n) const { return view_nodes_[static_cast<size_t>(n.v)]; }
   int add_storage(Storage s);
-  // Everything in storage `from` lies in `to` from now on (same size, in place).
+  // Everything in storage `from` lies in `to` from now on (same size, in place), once rename() has said so to the
+  // values: merged[s] is what storage s became part of, or s itself.
   void merge(int from, int to);
+  void rename(const std::vector<int>& merged);
   // Graph outputs that need a copy at the end: (output number, value).
   const std::vector<std::pair<int, ir::ValueId>>& copies() const { return copies_; }
   AliasCounts counts;
