@@ -39,7 +39,7 @@ const std::vector<AtcOption>& atc_options() {
       {"oo_level", compiler, "O3 (default) or O1: no fusions"},
       {"oo_constant_folding", compiler, "true (default) or false"},
       {"oo_dead_code_elimination", compiler, "true (default) or false"},
-      {"topo_sorting_mode", compiler, "order of operators: 0 breadth first, 1 depth first, 2 reverse depth first, 3 as the model has them (default)"},
+      {"topo_sorting_mode", compiler, "order of operators: 0 breadth first, 1 depth first, 2 reverse depth first, 3 as the model has them, unless another order needs less memory (default)"},
       {"disable_reuse_memory", compiler, "1: every tensor has memory of its own"},
       {"enable_mem_reuse", compiler, "0: as disable_reuse_memory=1"},
       {"mem_allocator_strategy", compiler, "0 none, 1 greedy, 2 search (default)"},

@@ -1,5 +1,7 @@
 #include "driver/compile.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -155,6 +157,8 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   passes::PassOptions p;
   p.precision = precision ? *precision : precision_of(c.graph, o);
   p.disabled = o.disabled;
+  // An order that was asked for stays; without sharing of memory none needs less.
+  if (o.topo_sorting_mode != 3 || !o.reuse_memory) p.disabled.insert("order");
   p.disabled.insert(off.rules.begin(), off.rules.end());
   p.disabled_at = off.places;
   p.scope = o.scope;
@@ -307,6 +311,8 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Sourc
   if (both) {
     GE_TRY(moved, check_precision(kept, c, o, off));
   }
+  kept = {};
+  malloc_trim(0);  // what the passes are through with, before the weights are laid out
   GE_TRY(Compiled done, finish(std::move(c), o, source, verdicts, moved));
   if (cached) {
     Status s = cache_put(folder, key, done.package);

@@ -17,13 +17,14 @@ using plan::StorageKind;
 
 class Emitter {
  public:
-  Emitter(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, Shared& shared)
+  Emitter(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, Shared& shared)
       : g_(g), placement_(placement), lowered_(lowered), shared_(shared), package_(shared.package), exprs_(p_), buffer_of_(placement.storages().size(), -1) {}
 
   Status run(bool reuse, size_t program) {
     symbols();
     gears();
     ports();
+    if (shared_.weights.empty()) shared_.weights.reserve(most_weights());
     for (auto& t : lowered_.tasks) task(t);
     int first = 0;
     for (int end : lowered_.segments) {
@@ -133,7 +134,7 @@ class Emitter {
   void buffer(size_t s) {
     if (buffer_of_[s] >= 0) return;
     auto& storage = placement_.storages()[s];
-    if (storage.kind == StorageKind::weight) return weight(s, storage);
+    if (storage.kind == StorageKind::weight) return weight(s);
     auto b = std::make_unique<om::BufferT>();
     if (storage.kind == StorageKind::arena) {
       b->kind = om::BufferKind::arena;
@@ -155,9 +156,22 @@ class Emitter {
     p_.buffers.push_back(std::move(b));
   }
 
-  void weight(size_t s, const plan::Storage& storage) {
+  const Tensor& tensor_of(size_t s) const {
     auto packed = lowered_.packed_of.find(static_cast<int>(s));
-    const Tensor& t = packed != lowered_.packed_of.end() ? lowered_.packed[packed->second] : *g_.value(storage.value).constant;
+    return packed != lowered_.packed_of.end() ? lowered_.packed[packed->second] : *g_.value(placement_.storages()[s].value).constant;
+  }
+
+  // Address space for all weights, were none equal: growing would hold them twice.
+  size_t most_weights() const {
+    size_t sum = 0;
+    for (size_t s = 0; s < placement_.storages().size(); ++s)
+      if (placement_.storages()[s].kind == StorageKind::weight && lowered_.first[s] >= 0) sum += tensor_of(s).bytes() + om::kWeightAlign;
+    return sum;
+  }
+
+  void weight(size_t s) {
+    const Tensor t = tensor_of(s);   // a reference to its memory, that of a packed one the last
+    if (auto packed = lowered_.packed_of.find(static_cast<int>(s)); packed != lowered_.packed_of.end()) lowered_.packed[packed->second] = Tensor();
     uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
     auto& weights = shared_.weights;
     uint64_t offset = UINT64_MAX;
@@ -219,7 +233,7 @@ class Emitter {
 
   const ir::Graph& g_;
   const plan::Placement& placement_;
-  const Lowered& lowered_;
+  Lowered& lowered_;
   Shared& shared_;
   om::Package& package_;
   om::ProgramT p_;
@@ -232,7 +246,7 @@ class Emitter {
 
 }  // namespace
 
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, Shared& shared,
+Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, bool reuse, Shared& shared,
             size_t program, std::vector<std::string>& tensors) {
   Emitter e(g, placement, lowered, shared);
   GE_RETURN_IF_ERROR(e.run(reuse, program));

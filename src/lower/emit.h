@@ -46,6 +46,7 @@ struct Lowered {
   std::vector<int> segments;                 // the task after each one's last
 };
 
+// What lowering packed is given back as soon as it is written.
 // Puts the tasks into an order in which every one's sizes are known when its segment begins, with as few segments
 // as that allows. Without sources the order stays, in one segment.
 Status cut_segments(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered);
@@ -62,7 +63,7 @@ struct Shared {
 
 // One program: symbols, ports, buffers, tasks, segments; its weights go to the shared ones. tensors: a name for
 // each buffer.
-Status emit(const ir::Graph& g, const plan::Placement& placement, const Lowered& lowered, bool reuse, Shared& shared,
+Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, bool reuse, Shared& shared,
             size_t program, std::vector<std::string>& tensors);
 
 }  // namespace ge::lower

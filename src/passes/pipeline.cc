@@ -3,13 +3,14 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "ir/verify.h"
+#include "passes/order.h"
 #include "passes/pass.h"
 
 namespace ge::passes {
 
 // The order is a decision: products of bytes while their constants are bytes, then simplify until nothing changes,
 // then fuse from the largest shapes to the smallest, then what remains becomes vector regions, and last the
-// physical layout.
+// physical layout and the order.
 std::vector<Pass> pipeline() {
   return {
       {"inline_branches", "the branch of an If that constants or sizes decide", inline_branches},
@@ -31,6 +32,7 @@ std::vector<Pass> pipeline() {
       {"vector_regions", "elementwise and row nodes become vector programs", vector_regions},
       {"precision", "operands of products in bf16, where that is allowed and faster", precision},
       {"dce_last", "what the rewrites left over", dce},
+      {"order", "nodes in an order that keeps the peak of memory low", order},
       {"bodies", "all passes on nested graphs", bodies},
   };
 }
