@@ -76,8 +76,9 @@ class Reader {
     if (value[kLower] < 0)
       return bad_line(line_, format("the lifetime begins before 0: {}", value[kLower]));
     if (value[kLower] >= value[kUpper])
-      return bad_line(line_, format("the lifetime [{}, {}) is empty: 'lower' has to be below 'upper'",
-                                    value[kLower], value[kUpper]));
+      return bad_line(line_,
+                      format("the lifetime [{}, {}) is empty: 'lower' has to be below 'upper'",
+                             value[kLower], value[kUpper]));
     if (value[kSize] < 0) return bad_line(line_, format("the size is negative: {}", value[kSize]));
     if (value[kSize] > kMaxTotal - total_)
       return bad_line(line_, format("the size {} takes the sum of all above 2^60", value[kSize]));
@@ -87,8 +88,10 @@ class Reader {
     total_ += value[kSize];
     auto [first, fresh] = seen_.emplace(cells_[static_cast<size_t>(column_[kId])], line_);
     if (!fresh)
-      return bad_line(line_, format("the id '{}' is that of line {} too", first->first, first->second));
-    rows.push_back({first->first, value[kLower], value[kUpper], value[kSize], value[kAlignment]});
+      return bad_line(
+          line_, format("the id '{}' is that of line {} too", first->first, first->second));
+    rows.push_back(
+        {first->first, value[kLower], value[kUpper], value[kSize], value[kAlignment]});
     return ok();
   }
 

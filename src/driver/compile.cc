@@ -1,7 +1,6 @@
 #include "driver/compile.h"
 
 #include <malloc.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>

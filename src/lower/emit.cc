@@ -24,7 +24,7 @@ class Emitter {
     symbols();
     gears();
     ports();
-    shared_.weights.reserve(shared_.weights.size() + most_weights());
+    if (shared_.weights.empty()) shared_.weights.reserve(most_weights());
     for (auto& t : lowered_.tasks) task(t);
     int first = 0;
     for (int end : lowered_.segments) {

@@ -18,6 +18,13 @@ Error damaged(std::string what) {
                "compile the model again");
 }
 
+// Sizes that do not go together. With open sizes that is the caller's doing more likely than the file's.
+Error unfit(const om::ProgramT& program, const std::string& where, const std::string& what) {
+  if (program.symbols.empty()) return damaged(where + ": " + what + ".");
+  return error(code::kInputMismatch, format("{}: {} for inputs of these sizes.", where, what),
+               "a node takes another number of elements than the one before it gives, or a window is larger than what it slides over", "feed sizes that the model is made for");
+}
+
 // Row-major strides, or an empty vector when the element count overflows.
 std::vector<int64_t> dense_strides_checked(std::span<const int64_t> dims) {
   std::vector<int64_t> s(dims.size());
@@ -309,7 +316,7 @@ Status Binding::bind_view(const om::ViewT& v, bool written, bool executor, const
   if (offset == om::kUnknown) return damaged(where + ": an operand's place is unknown.");
   if (empty) offset = 0;
   else if (low < 0 || __builtin_mul_overflow(high, element, &end) || end > room - element)
-    return damaged(where + format(": an operand (buffer {}) leaves its buffer.", v.buffer));
+    return unfit(*program, where, format("an operand (buffer {}) leaves its buffer", v.buffer));
   bound.buffer = v.buffer;
   bound.byte_offset = offset * element;
   views.push_back(view);

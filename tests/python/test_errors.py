@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import equal
+from onnx import TensorProto, helper, numpy_helper
 
 
 @pytest.fixture(scope="module")
@@ -334,3 +335,15 @@ def test_errors_travel_between_processes(fixed):
     same = pickle.loads(pickle.dumps(e))
     assert str(same) == str(e) and same.code == e.code and same.fix == e.fix
     assert isinstance(same, RuntimeError)
+
+
+def test_sizes_that_do_not_go_together(tmp_path):
+    """A Reshape to a fixed number of elements is told only when sizes come; the message speaks of the sizes, not of a damaged file."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], kernel_shape=[3]), helper.make_node("Reshape", ["c", "shape"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, "n"])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(np.ones((4, 2, 3), np.float32), "w"), numpy_helper.from_array(np.array([1, 4, 5]), "shape")])
+    model = ge.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    assert model.run([np.ones((1, 2, 7), np.float32)])[0].shape == (1, 4, 5)
+    with pytest.raises(ge.Error) as e:
+        model.run([np.ones((1, 2, 5), np.float32)])
+    assert "damaged" not in str(e.value)

@@ -1,0 +1,68 @@
+"""ATC's gears: --dynamic_batch_size, --dynamic_image_size, --dynamic_dims; and --input_hint_shape."""
+
+import ge
+import numpy as np
+import pytest
+from conftest import reference
+from onnx import TensorProto, helper, numpy_helper
+
+
+def conv(shape=("n", 3, "h", "w")):
+    w = np.random.RandomState(0).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4), helper.make_node("Relu", ["c"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(shape))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(w, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def agrees(model, proto, *shape):
+    x = np.random.RandomState(1).standard_normal(shape).astype(np.float32)
+    np.testing.assert_allclose(model.run([x])[0], reference(proto.SerializeToString(), {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+GEARS = [({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "1,2,4"}, [(1, 3, 8, 8), (4, 3, 8, 8)], (3, 3, 8, 8), "gears 1; 2; 4"),
+         ({"input_shape": "x:2,3,-1,-1", "dynamic_image_size": "8,16;16,8"}, [(2, 3, 8, 16), (2, 3, 16, 8)], (2, 3, 8, 8), "gears 8,16; 16,8"),
+         ({"input_shape": "x:-1,3,-1,12", "dynamic_dims": "1,8;3,5"}, [(1, 3, 8, 12), (3, 3, 5, 12)], (3, 3, 8, 12), "gears 1,8; 3,5")]
+
+
+@pytest.mark.parametrize("options,allowed,other,named", GEARS, ids=["batch", "image", "dims"])
+def test_gears(options, allowed, other, named, tmp_path):
+    proto = conv()
+    made = ge.compile(proto, **options)
+    made.save(str(tmp_path / "m.om"))
+    for model in (made, ge.load(str(tmp_path / "m.om"))):
+        for shape in allowed:
+            agrees(model, proto, *shape)
+        with pytest.raises(ge.Error, match=named) as e:
+            model.run([np.zeros(other, np.float32)])
+        assert e.value.code == "E40001"
+
+
+@pytest.mark.parametrize("options,code,words", [
+    ({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "1,2", "dynamic_dims": "1;2"}, "E10056", "dynamic_batch_size"),
+    ({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "1,2", "input_hint_shape": "0:[1,3,8,8]"}, "E10056", "input_hint_shape"),
+    ({"dynamic_batch_size": "1,2"}, "E10001", "no size is -1"),
+    ({"input_shape": "x:-1,3,-1,8", "dynamic_batch_size": "1,2"}, "E10001", "elsewhere than in its first size"),
+    ({"input_shape": "x:1,3,-1,8", "dynamic_image_size": "1,2"}, "E10001", "two sizes of -1"),
+    ({"input_shape": "x:-1,3,-1,8", "dynamic_dims": "1,2;3"}, "E10001", "'3' has 1 sizes for 2"),
+    ({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "1,two"}, "E10001", "'two'"),
+    ({"input_hint_shape": "1:[1,3,8,8]"}, "E10001", "there is no 1"),
+    ({"input_hint_shape": "0:1,3,8,8"}, "E10001", "format is wrong"),
+    ({"input_hint_shape": "0:[1,4,8,8]"}, "E40001", "4 instead of 3"),
+])
+def test_refused(options, code, words):
+    with pytest.raises(ge.Error, match=words) as e:
+        ge.compile(conv(), **options)
+    assert e.value.code == code
+
+
+def test_a_gear_of_a_fixed_size():
+    with pytest.raises(ge.Error, match="fixed in the model"):
+        ge.compile(conv((2, 3, 8, 8)), input_shape="x:-1,3,8,8", dynamic_batch_size="1,2")
+
+
+def test_hint():
+    proto = conv()
+    model = ge.compile(proto, input_hint_shape="0:[2,3,8,8]")
+    for shape in ((2, 3, 8, 8), (1, 3, 5, 9)):
+        agrees(model, proto, *shape)
