@@ -175,4 +175,17 @@ Error LowerContext::fail(std::string message) const {
   return node_error(code::kUnsupportedOp, node.name, format("{}: {}", node.op, message));
 }
 
+std::optional<Strided> seen_through(const OpDef& def, const Graph& g, const Node& n, int output, const Strided& in) {
+  ValueId from = n.inputs.empty() ? ValueId{} : n.inputs[0], to = n.outputs[static_cast<size_t>(output)];
+  if (!def.view || !from || !g.value(from).type.ranked || in.dims.size() != g.value(from).type.dims.size()) return std::nullopt;
+  if (to && !g.value(to).type.ranked) return std::nullopt;
+  return def.view(g, n, output, in);
+}
+
+std::optional<Strided> placed_in(const OpDef& def, const Graph& g, const Node& n, int input, const Strided& out) {
+  ValueId from = n.inputs[static_cast<size_t>(input)], to = n.outputs[0];
+  if (!def.place || !from || !to || !g.value(from).type.ranked || !g.value(to).type.ranked || out.dims.size() != g.value(to).type.dims.size()) return std::nullopt;
+  return def.place(g, n, input, out);
+}
+
 }  // namespace ge::ops

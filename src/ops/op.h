@@ -240,6 +240,10 @@ struct Register {
   explicit Register(OpDef def);
 };
 const OpDef* find(std::string_view name);
+// What the hooks `view` and `place` say, where there are such; nothing where the shape of an operand or of a result is
+// known only at run time.
+std::optional<Strided> seen_through(const OpDef& def, const Graph& g, const Node& n, int output, const Strided& in);
+std::optional<Strided> placed_in(const OpDef& def, const Graph& g, const Node& n, int input, const Strided& out);
 std::vector<const OpDef*> all();       // sorted by name
 
 // Emits the vector program of one node (kernel vector.program) if its op has one; false otherwise.

@@ -85,13 +85,12 @@ Dim equal(const Dim& a, const Dim& b) { return Dim::call(DimCall::equal, {a, b})
 std::vector<Dim> as_dims(const std::vector<int64_t>& v) { return {v.begin(), v.end()}; }
 
 Status lower_views(LowerContext& c) {
-  if (!c.type(0).ranked) return c.fail("the number of axes of its input is not known");
   const OpDef* def = find(c.node.op);
   for (size_t i = 0; i < c.node.outputs.size(); ++i) {
     int output = static_cast<int>(i);
     if (!c.wants(output)) continue;
     if (!c.type(0).ranked) return c.fail("the number of axes of its input is known only at run time");
-    auto view = def->view(c.graph, c.node, output, c.view(0));
+    auto view = seen_through(*def, c.graph, c.node, output, c.view(0));
     if (!view) return c.fail("its parameters are known only at run time");
     c.call("move.copy", {c.in_as(0, std::move(*view))}, {c.out(output)});
   }

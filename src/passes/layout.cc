@@ -36,7 +36,7 @@ Result<bool> layout(ir::Graph& g, PassContext&) {
     if (wish == row_major) wish.clear();
     // A view lies as its input does: what follows works on memory as it is.
     if (def && def->view && !n.inputs.empty() && n.inputs[0] && n.outputs.size() == 1 && g.value(n.inputs[0]).type.ranked) {
-      auto seen = def->view(g, n, 0, ops::storage_view(g.value(n.inputs[0])));
+      auto seen = ops::seen_through(*def, g, n, 0, ops::storage_view(g.value(n.inputs[0])));
       wish = seen ? ops::physical_order(*seen) : readers_wish(g, n.outputs[0]);
     }
     for (ir::ValueId v : n.outputs) {

@@ -61,7 +61,7 @@ class Memory {
         if (!in || !g_.value(in).producer || !apart(in) || std::count(n.inputs.begin(), n.inputs.end(), in) > 1) continue;
         auto* maker = ops::find(g_.node(g_.value(in).producer).op);
         if (maker && maker->view) continue;
-        if (op->place(g_, n, static_cast<int>(i), ops::storage_view(g_.value(n.outputs[0])))) root_[at(in)] = piece(n.outputs[0]);
+        if (ops::placed_in(*op, g_, n, static_cast<int>(i), ops::storage_view(g_.value(n.outputs[0])))) root_[at(in)] = piece(n.outputs[0]);
       }
     }
   }
@@ -72,7 +72,7 @@ class Memory {
       auto* op = ops::find(n.op);
       if (!op || !op->view || n.inputs.empty() || !n.inputs[0]) continue;
       for (size_t i = 0; i < n.outputs.size(); ++i)
-        if (ValueId v = n.outputs[i]; v && apart(v) && piece(n.inputs[0]) != v.v && op->view(g_, n, static_cast<int>(i), ops::storage_view(g_.value(n.inputs[0]))))
+        if (ValueId v = n.outputs[i]; v && apart(v) && piece(n.inputs[0]) != v.v && ops::seen_through(*op, g_, n, static_cast<int>(i), ops::storage_view(g_.value(n.inputs[0]))))
           root_[at(v)] = piece(n.inputs[0]);
     }
   }

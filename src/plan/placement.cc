@@ -77,7 +77,7 @@ void Placement::place_outputs() {
       auto& in = g_.value(n.inputs[0]);
       if (in.constant || g_.elements(n.inputs[0])) break;
       if (!g_.value(n.inputs[0]).type.ranked) break;
-      auto seen = op->view(g_, n, g_.value(root).output_index, storage_view(in));
+      auto seen = ops::seen_through(*op, g_, n, g_.value(root).output_index, storage_view(in));
       if (!seen || !seen->is_dense() || !seen->offset.is(0) || !in.layout.empty() ||
           !(product(seen->dims) == product(in.type.dims)) || size_of(in.type.dtype) != size_of(g_.value(v).type.dtype))
         break;
@@ -131,7 +131,7 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
       if (!v.producer || v.constant || place.storage >= 0 || twice || output_of_[static_cast<size_t>(in.v)] >= 0 || g_.elements(in)) continue;
       auto* maker = ops::find(g_.node(v.producer).op);
       if (maker && (maker->view || maker->executor)) continue;  // it would have to be copied: the view stays, Concat copies
-      auto part = op->place(g_, n, static_cast<int>(i), places_[static_cast<size_t>(out.v)].view);
+      auto part = ops::placed_in(*op, g_, n, static_cast<int>(i), places_[static_cast<size_t>(out.v)].view);
       if (!part) continue;
       place = {places_[static_cast<size_t>(out.v)].storage, *part};
       ++counts.parts;
@@ -151,7 +151,7 @@ bool Placement::place_view(NodeId id) {
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     if (!n.outputs[i]) continue;
     bool fixed = places_[static_cast<size_t>(n.outputs[i].v)].storage >= 0 || output_of_[static_cast<size_t>(n.outputs[i].v)] >= 0;
-    auto v = fixed ? std::nullopt : op->view(g_, n, static_cast<int>(i), from.view);
+    auto v = fixed ? std::nullopt : ops::seen_through(*op, g_, n, static_cast<int>(i), from.view);
     if (!v) return false;
     seen[i] = *std::move(v);
   }
