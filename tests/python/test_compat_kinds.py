@@ -2,6 +2,7 @@
 
 import ge.compat.onnxruntime as ours
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from side_by_side import F, X, agree, both, described, info, model
@@ -15,20 +16,26 @@ def sequence(name, dtype=TensorProto.FLOAT):
     return helper.make_tensor_sequence_value_info(name, dtype, None)
 
 
+def newer(source, opset):
+    m = onnx.load_from_string(source)
+    m.opset_import[0].version = opset
+    return m.SerializeToString()
+
+
 def optional(name, of):
     return helper.make_value_info(name, helper.make_optional_type_proto(of))
 
 
 BOTH = model([helper.make_node("SequenceConstruct", ["x", "y"], ["s"]), helper.make_node("SequenceAt", ["s", "i"], ["a"])],
-             [info("x", ["N", 3]), info("y", ["M", 3]), info("i", [], I64)], [sequence("s"), info("a", None)])
+             [info("x", ["N", 3]), info("y", ["M", 3]), info("i", [], I64)], [sequence("s"), info("a", ["K", 3])])
 TAKES = model([helper.make_node("SequenceLength", ["s"], ["n"]), helper.make_node("SequenceErase", ["s"], ["r"])], [sequence("s")], [info("n", [], I64), sequence("r")])
-TEXT = model([helper.make_node("Equal", ["x", "w"], ["e"]), helper.make_node("Transpose", ["x"], ["t"])],
-             [info("x", ["N", 2], STRING)], [info("e", ["N", 2], BOOL), info("t", [2, "N"], STRING)], [numpy_helper.from_array(np.array(["a", "b"], object), "w")])
+TEXT = newer(model([helper.make_node("Equal", ["x", "w"], ["e"]), helper.make_node("Transpose", ["x"], ["t"])],
+             [info("x", ["N", 2], STRING)], [info("e", ["N", 2], BOOL), info("t", [2, "N"], STRING)], [numpy_helper.from_array(np.array(["a", "b"], object), "w")]), 19)
 BRANCH = model([helper.make_node("If", ["c"], ["y"],
                                  then_branch=helper.make_graph([helper.make_node("Neg", ["x"], ["t"])], "t", [], [info("t", None)]),
                                  else_branch=helper.make_graph([helper.make_node("Concat", ["x", "x"], ["e"], axis=0)], "e", [], [info("e", None)]))],
                [info("c", [], BOOL), info("x", ["N", 3])], [info("y", ["K", 3])])
-MAYBE = model([helper.make_node("OptionalHasElement", ["o"], ["h"])], [optional("o", helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 3]))], [info("h", [], BOOL)])
+MAYBE = model([helper.make_node("OptionalHasElement", ["o"], ["h"])], [optional("o", helper.make_tensor_type_proto(TensorProto.FLOAT, None))], [info("h", [], BOOL)])
 
 
 @pytest.mark.parametrize("source", [BOTH, TAKES, TEXT, BRANCH, MAYBE], ids=["sequence", "takes", "strings", "branch", "optional"])

@@ -213,7 +213,8 @@ def test_labels_of_classifiers(op):
                  "nodes_treeids": [0] * 5, "nodes_nodeids": [0, 1, 2, 3, 4], "nodes_featureids": [0, 0, 1, 0, 0], "nodes_values": [0.0, 0, 0.5, 0, 0],
                  "nodes_modes": ["BRANCH_LEQ", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"], "nodes_truenodeids": [1, 0, 3, 0, 0], "nodes_falsenodeids": [2, 0, 4, 0, 0],
                  "class_treeids": [0] * 3, "class_nodeids": [1, 3, 4], "class_ids": [0, 1, 2], "class_weights": [1.0, 1.0, 1.0]},
-             "SVMClassifier": {"kernel_type": "LINEAR", "coefficients": rng.normal(size=12).tolist(), "rho": [0.1]}}[op]
+             "SVMClassifier": {"kernel_type": "LINEAR", "kernel_params": [0.5, 0.0, 3.0], "coefficients": rng.normal(size=12).tolist(), "rho": [0.1] * 3,
+                               "support_vectors": rng.normal(size=24).tolist(), "vectors_per_class": [2, 2, 2]}}[op]
     x = rng.normal(size=(9, 4)).astype(np.float32)
     node = helper.make_node(op, ["x"], ["label", "scores"], domain=ML, classlabels_strings=labels, **attrs)
     m = model_of([node], {"x": (F32, ["n", 4])}, {"label": STRING, "scores": F32})
