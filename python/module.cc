@@ -66,7 +66,7 @@ class PyModel {
   std::shared_ptr<ge::runtime::Model> model;
 
   // One value for each input. Arrays: C-contiguous, of the model's types (those that numpy lacks as integers of
-  // their size); a sequence is a list of arrays, an optional an array, a list or None.
+  // their size; strings as (shape, list of bytes)); a sequence is a list of arrays, an optional an array, a list or None.
   nb::list run(const nb::list& given) { return run(given, nullptr); }
 
   // The outputs, and (task, kernel, start us, duration us, op) of each task.
@@ -81,32 +81,43 @@ class PyModel {
     if (given.size() != p.inputs.size())
       throw PyGeError{ge::error(ge::code::kInputMismatch, ge::format("The model takes {} inputs, got {}.", p.inputs.size(), given.size()))};
     std::vector<ge::runtime::Value> in;
-    std::vector<nb::ndarray<nb::ro>> held;
+    ge::runtime::Texts texts = model->texts();
+    Held held{{}, texts};
     for (size_t i = 0; i < given.size(); ++i) in.push_back(to_value(given[i], *p.inputs[i], held));
     std::vector<ge::runtime::Value> out;
     ge::Status status;
     {
       nb::gil_scoped_release release;
-      auto made = model->run(in, profile);
+      auto made = model->run(in, profile, &texts);
       if (!made.ok()) status = std::move(made).take_error();
       else out = *std::move(made);
     }
     unwrap(std::move(status));
     nb::list result;
-    for (auto& v : out) result.append(from_value(v));
+    for (auto& v : out) result.append(from_value(v, texts));
     return result;
   }
 
-  static ge::runtime::Value to_array(nb::handle h, ge::DType t, std::vector<nb::ndarray<nb::ro>>& held) {
+  // What inputs lie in while they are read.
+  struct Held {
+    std::vector<nb::ndarray<nb::ro>> arrays;
+    ge::runtime::Texts& texts;
+  };
+
+  static ge::runtime::Value to_array(nb::handle h, ge::DType t, Held& held) {
+    if (t == ge::DType::string) {
+      auto [dims, given] = nb::cast<std::pair<std::vector<int64_t>, std::vector<nb::bytes>>>(h);
+      std::vector<std::string_view> strings;
+      for (auto& s : given) strings.emplace_back(s.c_str(), s.size());
+      return unwrap(held.texts.tensor(dims, strings));
+    }
     auto a = nb::cast<nb::ndarray<nb::ro>>(h);
-    std::vector<int64_t> dims;
-    for (size_t k = 0; k < a.ndim(); ++k) dims.push_back(static_cast<int64_t>(a.shape(k)));
-    auto v = ge::runtime::Value::tensor(t, dims, a.data());
-    held.push_back(std::move(a));
+    auto v = ge::runtime::Value::tensor(t, dims_of(a), a.data());
+    held.arrays.push_back(std::move(a));
     return v;
   }
 
-  static ge::runtime::Value to_value(nb::handle h, const ge::om::PortT& port, std::vector<nb::ndarray<nb::ro>>& held) {
+  static ge::runtime::Value to_value(nb::handle h, const ge::om::PortT& port, Held& held) {
     using Kind = ge::runtime::Value::Kind;
     auto type = static_cast<ge::DType>(port.dtype);
     auto kind = static_cast<Kind>(port.kind);
@@ -126,14 +137,19 @@ class PyModel {
     return v;
   }
 
-  static nb::object from_value(const ge::runtime::Value& v) {
+  static nb::object from_value(const ge::runtime::Value& v, const ge::runtime::Texts& texts) {
     using Kind = ge::runtime::Value::Kind;
     if (v.kind == Kind::sequence) {
       nb::list items;
-      for (auto& item : v.items) items.append(from_value(item));
+      for (auto& item : v.items) items.append(from_value(item, texts));
       return items;
     }
-    if (v.kind != Kind::tensor) return v.items.empty() ? nb::none() : from_value(v.items[0]);
+    if (v.kind != Kind::tensor) return v.items.empty() ? nb::none() : from_value(v.items[0], texts);
+    if (v.dtype == ge::DType::string) {
+      nb::list strings;
+      for (auto s : unwrap(texts.strings(v))) strings.append(nb::bytes(s.data(), s.size()));
+      return nb::make_tuple(v.dims, strings);
+    }
     auto* keep = new std::shared_ptr<const void>(v.keep);
     nb::capsule owner(keep, [](void* q) noexcept { delete static_cast<std::shared_ptr<const void>*>(q); });
     std::vector<size_t> shape(v.dims.begin(), v.dims.end());
@@ -215,6 +231,12 @@ class PyModel {
   }
 
  private:
+  static std::vector<int64_t> dims_of(const nb::ndarray<nb::ro>& a) {
+    std::vector<int64_t> d;
+    for (size_t k = 0; k < a.ndim(); ++k) d.push_back(static_cast<int64_t>(a.shape(k)));
+    return d;
+  }
+
   nb::list entries(const ge::runtime::Profile& profile) const {
     nb::list result;
     for (auto& e : profile.entries) {

@@ -50,14 +50,14 @@ class Model:
         """Takes {name: array}, a list in input order, or one array; returns a list of fresh arrays."""
         arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
         outputs = self._native.run(arrays)
-        self._shapes = [list(getattr(a, "shape", ())) for a in arrays]
+        self._shapes = [_arrays.shape_of(a) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)]
 
     def run_profiled(self, inputs):
         """The outputs of run(), and (task, kernel, start in us, duration in us, op) for each task."""
         arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
         outputs, tasks = self._native.run_profiled(arrays)
-        self._shapes = [list(getattr(a, "shape", ())) for a in arrays]
+        self._shapes = [_arrays.shape_of(a) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)], tasks
 
     def __call__(self, *inputs):

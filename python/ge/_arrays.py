@@ -47,6 +47,8 @@ def _dense(value, port):
         return value  # the rule, and the fast way
     if is_torch(value):
         value = _from_torch(value, port)
+    if port.dtype == object:
+        return _strings(value, port)
     if not hasattr(value, "dtype"):
         value = _typed(value, port)
     array = np.asarray(value)
@@ -77,6 +79,20 @@ def _from_torch(tensor, port):
                     fix="pass a dense tensor, as tensor.to_dense() gives") from e
 
 
+def shape_of(native):
+    """The sizes of what to_native gave; none of what is no tensor."""
+    return list(native[0] if isinstance(native, tuple) else getattr(native, "shape", ()))
+
+
+def _strings(value, port):
+    """(shape, bytes of each string): text travels as UTF-8."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "USO" or not all(isinstance(s, (str, bytes)) for s in array.flat):
+        raise Error(f"Input '{port.name}' is {array.dtype}, the model takes strings.", "E40001",
+                    cause="types are not converted silently", fix="pass an array of str")
+    return array.shape, [s if isinstance(s, bytes) else s.encode("utf-8", "surrogateescape") for s in array.flat]
+
+
 def _as_integers(array):
     """ml_dtypes' types travel as integers of their size. It leaves the high bits of narrow ones open: here they are
     the sign, or 0."""
@@ -105,6 +121,11 @@ def from_native(array, port):
         return None
     if isinstance(array, list):
         return [from_native(a, port) for a in array]
+    if port.dtype == object:
+        shape, strings = array
+        out = np.empty(len(strings), object)
+        out[:] = [s.decode("utf-8", "surrogateescape") for s in strings]
+        return out.reshape(shape)
     return array if array.dtype == port.dtype else array.view(port.dtype)
 
 

@@ -52,7 +52,10 @@ std::string cache_key(const ir::Graph& g, std::span<const std::byte> model, cons
   };
   for (size_t i = 0; i < g.value_capacity(); ++i) {
     auto& v = g.value(ir::ValueId{static_cast<int32_t>(i)});
-    if (v.constant && v.constant->dtype() != DType::string && !inside(v.constant->raw()))
+    if (!v.constant) continue;
+    if (v.constant->dtype() == DType::string)
+      for (auto& s : v.constant->strings()) sha.update(format("{} {}", s.size(), s));
+    else if (!inside(v.constant->raw()))
       sha.update(format("{:016x}{:016x}", hash64(v.constant->raw(), 1), hash64(v.constant->raw(), 2)));
   }
   return sha.hex();

@@ -59,6 +59,7 @@ Result<std::vector<Tensor>> run(runtime::Model& model, const std::vector<Tensor>
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < values.size(); ++i) {
     auto& v = values[i];
+    if (v.dtype == DType::string) return error(code::kUnsupportedOp, format("Output '{}' is text.", program.outputs[i]->name), "commands take and give numbers", "run the model from Python");
     if (!v.is_tensor()) return error(code::kUnsupportedOp, format("Output '{}' is no tensor.", program.outputs[i]->name), "commands take and give tensors", "run the model from Python or C++");
     outputs.push_back(Tensor::borrow(v.dtype, v.dims, v.data, v.keep));
   }
@@ -86,7 +87,7 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
       if (d < 0 || __builtin_mul_overflow(bytes, d, &bytes) || bytes > (int64_t(1) << 34))
         return error(code::kTooLarge, format("Input '{}' is too large for seeded numbers.", port->name), "", "give it with --input");
     Tensor t(static_cast<DType>(port->dtype), dims);
-    if (t.dtype() == DType::string) return error(code::kUnsupportedOp, format("Input '{}' is text; give it with --input.", port->name));
+    if (t.dtype() == DType::string) return error(code::kUnsupportedOp, format("Input '{}' is text.", port->name), "commands take and give numbers", "run the model from Python");
     fill(t, random);
     out.push_back(std::move(t));
   }

@@ -19,7 +19,9 @@ const Register registered[] = {
     Register(of("value.copy")),       Register(of("sequence.construct")), Register(of("sequence.insert")),
     Register(of("sequence.erase")),   Register(of("sequence.at")),        Register(of("sequence.length")),
     Register(of("sequence.concat")),  Register(of("sequence.split")),     Register(of("optional.make")),
-    Register(of("optional.has")),     Register(of("optional.get")),         Register(of("select.unique")),
+    Register(of("optional.has")),     Register(of("optional.get")),
+    Register(of("text.concat")),      Register(of("text.split")),         Register(of("text.normalize")),
+    Register(of("text.matches")),     Register(of("text.cast")),         Register(of("select.unique")),
     Register(of("select.non_max_suppression")), Register(of("value.squeeze")),
 };
 

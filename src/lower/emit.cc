@@ -170,8 +170,9 @@ class Emitter {
   }
 
   void weight(size_t s) {
-    const Tensor t = tensor_of(s);   // a reference to its memory, that of a packed one the last
+    const Tensor held = tensor_of(s);   // a reference to its memory, that of a packed one the last
     if (auto packed = lowered_.packed_of.find(static_cast<int>(s)); packed != lowered_.packed_of.end()) lowered_.packed[packed->second] = Tensor();
+    const Tensor t = held.dtype() == DType::string ? numbers_of(held) : held;
     uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
     auto& weights = shared_.weights;
     uint64_t offset = UINT64_MAX;
@@ -192,6 +193,19 @@ class Emitter {
     b->weight_offset = offset;
     b->weight_bytes = t.bytes();
     p_.buffers.push_back(std::move(b));
+  }
+
+  // Strings as the numbers of the package's texts.
+  Tensor numbers_of(const Tensor& strings) {
+    Tensor t(DType::u32, strings.dims());
+    for (size_t i = 0; i < strings.strings().size(); ++i) {
+      auto& s = strings.strings()[i];
+      auto& texts = package_.model.texts;
+      auto [it, fresh] = shared_.texts.emplace(s, static_cast<uint32_t>(s.empty() ? 0 : texts.size() + 1));
+      if (fresh && !s.empty()) texts.push_back(s);
+      t.as<uint32_t>()[i] = it->second;
+    }
+    return t;
   }
 
   std::unique_ptr<om::ViewT> view(const Operand& o) {

@@ -58,6 +58,7 @@ struct Shared {
   std::vector<std::byte> weights;
   std::multimap<uint64_t, std::pair<uint64_t, uint64_t>> by_hash;   // (offset, bytes) by content
   std::map<std::string, int> kernels;
+  std::map<std::string, uint32_t> texts;       // their numbers
 };
 
 // One program: symbols, ports, buffers, tasks, segments; its weights go to the shared ones. tensors: a name for

@@ -58,7 +58,8 @@ class Lowering {
 };
 
 int Lowering::weight_storage(const Tensor& t) {
-  uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
+  bool strings = t.dtype() == DType::string;  // they have no bytes
+  uint64_t h = strings ? 0 : hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
   auto [a, b] = weight_by_hash_.equal_range(h);
   for (auto it = a; it != b; ++it)
     if (lowered_.packed[lowered_.packed_of[it->second]].same_bytes(t)) return it->second;
@@ -144,6 +145,7 @@ Operand Lowering::operand(const Arg& a, ops::LowerContext& c, const std::vector<
     }
   }
   if (a.view) o.view = *a.view;
+  if (a.as != DType::none) o.dtype = a.as;
   return o;
 }
 

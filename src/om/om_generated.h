@@ -1874,6 +1874,7 @@ struct ModelT : public flatbuffers::NativeTable {
   std::vector<std::unique_ptr<ge::om::ProgramT>> programs{};
   std::vector<std::unique_ptr<ge::om::StateT>> states{};
   std::vector<std::unique_ptr<ge::om::WeightFileT>> weight_files{};
+  std::vector<std::string> texts{};
   ModelT() = default;
   ModelT(const ModelT &o);
   ModelT(ModelT&&) FLATBUFFERS_NOEXCEPT = default;
@@ -1893,7 +1894,8 @@ struct Model FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_ENTRIES = 14,
     VT_PROGRAMS = 16,
     VT_STATES = 18,
-    VT_WEIGHT_FILES = 20
+    VT_WEIGHT_FILES = 20,
+    VT_TEXTS = 22
   };
   const flatbuffers::String *name() const {
     return GetPointer<const flatbuffers::String *>(VT_NAME);
@@ -1922,6 +1924,9 @@ struct Model FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   const flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>> *weight_files() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>> *>(VT_WEIGHT_FILES);
   }
+  const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *texts() const {
+    return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *>(VT_TEXTS);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_NAME) &&
@@ -1947,6 +1952,9 @@ struct Model FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            VerifyOffset(verifier, VT_WEIGHT_FILES) &&
            verifier.VerifyVector(weight_files()) &&
            verifier.VerifyVectorOfTables(weight_files()) &&
+           VerifyOffset(verifier, VT_TEXTS) &&
+           verifier.VerifyVector(texts()) &&
+           verifier.VerifyVectorOfStrings(texts()) &&
            verifier.EndTable();
   }
   ModelT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -1985,6 +1993,9 @@ struct ModelBuilder {
   void add_weight_files(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>>> weight_files) {
     fbb_.AddOffset(Model::VT_WEIGHT_FILES, weight_files);
   }
+  void add_texts(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> texts) {
+    fbb_.AddOffset(Model::VT_TEXTS, texts);
+  }
   explicit ModelBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -2006,8 +2017,10 @@ inline flatbuffers::Offset<Model> CreateModel(
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Entry>>> entries = 0,
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Program>>> programs = 0,
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::State>>> states = 0,
-    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>>> weight_files = 0) {
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::WeightFile>>> weight_files = 0,
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> texts = 0) {
   ModelBuilder builder_(_fbb);
+  builder_.add_texts(texts);
   builder_.add_weight_files(weight_files);
   builder_.add_states(states);
   builder_.add_programs(programs);
@@ -2035,7 +2048,8 @@ inline flatbuffers::Offset<Model> CreateModelDirect(
     const std::vector<flatbuffers::Offset<ge::om::Entry>> *entries = nullptr,
     const std::vector<flatbuffers::Offset<ge::om::Program>> *programs = nullptr,
     const std::vector<flatbuffers::Offset<ge::om::State>> *states = nullptr,
-    const std::vector<flatbuffers::Offset<ge::om::WeightFile>> *weight_files = nullptr) {
+    const std::vector<flatbuffers::Offset<ge::om::WeightFile>> *weight_files = nullptr,
+    const std::vector<flatbuffers::Offset<flatbuffers::String>> *texts = nullptr) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   auto producer__ = producer ? _fbb.CreateString(producer) : 0;
   auto command__ = command ? _fbb.CreateString(command) : 0;
@@ -2045,6 +2059,7 @@ inline flatbuffers::Offset<Model> CreateModelDirect(
   auto programs__ = programs ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Program>>(*programs) : 0;
   auto states__ = states ? _fbb.CreateVector<flatbuffers::Offset<ge::om::State>>(*states) : 0;
   auto weight_files__ = weight_files ? _fbb.CreateVector<flatbuffers::Offset<ge::om::WeightFile>>(*weight_files) : 0;
+  auto texts__ = texts ? _fbb.CreateVector<flatbuffers::Offset<flatbuffers::String>>(*texts) : 0;
   return ge::om::CreateModel(
       _fbb,
       name__,
@@ -2055,7 +2070,8 @@ inline flatbuffers::Offset<Model> CreateModelDirect(
       entries__,
       programs__,
       states__,
-      weight_files__);
+      weight_files__,
+      texts__);
 }
 
 flatbuffers::Offset<Model> CreateModel(flatbuffers::FlatBufferBuilder &_fbb, const ModelT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -2634,7 +2650,8 @@ inline ModelT::ModelT(const ModelT &o)
         producer(o.producer),
         command(o.command),
         source_hash(o.source_hash),
-        kernels(o.kernels) {
+        kernels(o.kernels),
+        texts(o.texts) {
   entries.reserve(o.entries.size());
   for (const auto &entries_ : o.entries) { entries.emplace_back((entries_) ? new ge::om::EntryT(*entries_) : nullptr); }
   programs.reserve(o.programs.size());
@@ -2655,6 +2672,7 @@ inline ModelT &ModelT::operator=(ModelT o) FLATBUFFERS_NOEXCEPT {
   std::swap(programs, o.programs);
   std::swap(states, o.states);
   std::swap(weight_files, o.weight_files);
+  std::swap(texts, o.texts);
   return *this;
 }
 
@@ -2676,6 +2694,7 @@ inline void Model::UnPackTo(ModelT *_o, const flatbuffers::resolver_function_t *
   { auto _e = programs(); if (_e) { _o->programs.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->programs[_i] = std::unique_ptr<ge::om::ProgramT>(_e->Get(_i)->UnPack(_resolver)); } } }
   { auto _e = states(); if (_e) { _o->states.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->states[_i] = std::unique_ptr<ge::om::StateT>(_e->Get(_i)->UnPack(_resolver)); } } }
   { auto _e = weight_files(); if (_e) { _o->weight_files.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->weight_files[_i] = std::unique_ptr<ge::om::WeightFileT>(_e->Get(_i)->UnPack(_resolver)); } } }
+  { auto _e = texts(); if (_e) { _o->texts.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->texts[_i] = _e->Get(_i)->str(); } } }
 }
 
 inline flatbuffers::Offset<Model> Model::Pack(flatbuffers::FlatBufferBuilder &_fbb, const ModelT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2695,6 +2714,7 @@ inline flatbuffers::Offset<Model> CreateModel(flatbuffers::FlatBufferBuilder &_f
   auto _programs = _o->programs.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Program>> (_o->programs.size(), [](size_t i, _VectorArgs *__va) { return CreateProgram(*__va->__fbb, __va->__o->programs[i].get(), __va->__rehasher); }, &_va ) : 0;
   auto _states = _o->states.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::State>> (_o->states.size(), [](size_t i, _VectorArgs *__va) { return CreateState(*__va->__fbb, __va->__o->states[i].get(), __va->__rehasher); }, &_va ) : 0;
   auto _weight_files = _o->weight_files.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::WeightFile>> (_o->weight_files.size(), [](size_t i, _VectorArgs *__va) { return CreateWeightFile(*__va->__fbb, __va->__o->weight_files[i].get(), __va->__rehasher); }, &_va ) : 0;
+  auto _texts = _o->texts.size() ? _fbb.CreateVectorOfStrings(_o->texts) : 0;
   return ge::om::CreateModel(
       _fbb,
       _name,
@@ -2705,7 +2725,8 @@ inline flatbuffers::Offset<Model> CreateModel(flatbuffers::FlatBufferBuilder &_f
       _entries,
       _programs,
       _states,
-      _weight_files);
+      _weight_files,
+      _texts);
 }
 
 inline const ge::om::Model *GetModel(const void *buf) {

@@ -8,6 +8,9 @@ namespace {
 
 bool plain_number(DType t) { return is_integer(t) || is_float(t) || t == DType::boolean; }
 
+// What text can be written for.
+bool wide_number(DType t) { return plain_number(t) && bits(t) >= 8 && (is_integer(t) || t == DType::boolean || bits(t) >= 16); }
+
 DType target(const Graph& g, const Node& n) {
   if (n.op == "CastLike") return g.value(n.inputs[1]).type.dtype;
   int64_t to = attr_int(n, "to", 0);
@@ -38,7 +41,8 @@ Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, c.node.op == "Cast" ? 1 : 2));
   DType to = target(c.graph, c.node), from = c.dtype(0);
   if (to == DType::none) return c.fail(format("attribute to = {} is no type", attr_int(c.node, "to", 0)));
-  if (to != from && (!plain_number(to) || !plain_number(from)))
+  bool text = (to == DType::string || from == DType::string) && (to == from || wide_number(to == DType::string ? from : to));
+  if (to != from && !text && (!plain_number(to) || !plain_number(from)))
     return c.fail(format("{} cannot be converted to {}", name(from), name(to)));
   GE_TRY(int64_t round, round_mode(c));
   (void)round;
@@ -61,8 +65,21 @@ Status emit(LowerContext& c, const char* kernel) {
   c.call(kernel, {c.in(0)}, {c.out()}, {attr_int(c.node, "saturate", 1), r == "down" ? 1 : r == "nearest" ? 2 : 0});
   return ok();
 }
-Status lower(LowerContext& c) { return emit(c, "move.cast"); }
-Status reference(LowerContext& c) { return emit(c, "ref.Cast"); }
+// An executor task makes it, which writes dense memory; the output may lie inside another one.
+Status emit_text(LowerContext& c) {
+  Arg made = c.temp(c.out_type().dtype, c.out_type().dims);
+  c.call("text.cast", {c.in(0)}, {made});
+  c.call("move.copy", {made}, {c.out()});
+  return ok();
+}
+Status lower(LowerContext& c) {
+  bool text = (c.type(0).dtype == DType::string) != (c.out_type().dtype == DType::string);
+  return text ? emit_text(c) : emit(c, "move.cast");
+}
+Status reference(LowerContext& c) {
+  bool strings = c.type(0).dtype == DType::string || c.out_type().dtype == DType::string;
+  return strings ? lower(c) : emit(c, "ref.Cast");
+}
 
 std::optional<Strided> view(const Graph& g, const Node& n, int, const Strided& in) {
   if (g.value(n.inputs[0]).type.dtype != target(g, n)) return std::nullopt;

@@ -66,6 +66,8 @@ int concat_axis(const Graph& g, const Node& n) {
 }
 
 std::optional<Strided> place_concat(const Graph& g, const Node& n, int input, const Strided& out) {
+  for (int i = 0; i <= input; ++i)
+    if (!g.value(n.inputs[static_cast<size_t>(i)]).type.ranked) return std::nullopt;
   auto axis = static_cast<size_t>(concat_axis(g, n));
   Strided part = out;
   Dim before(0);

@@ -157,8 +157,8 @@ Status infer(InferContext& c) {
       if (code == Ew::clip && i) continue;
       return c.fail(format("input {} is missing", i));
     }
-    if (t == DType::string && code == Ew::equal) continue;
-    if (!kernels::reference::takes(code, c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
+    bool strings = t == DType::string && code == Ew::equal;
+    if (!strings && !kernels::reference::takes(code, c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
     // A bound that was an attribute once is f32 whatever x is.
     if (code != Ew::pow && code != Ew::clip && c.dtype(i) != t)
       return c.fail(format("input {} is {}, input 0 is {}", i, name(c.dtype(i)), name(t)));
@@ -184,7 +184,10 @@ Status upgrade(UpgradeContext& c) {
 void emit(LowerContext& c, const char* kernel) {
   auto& e = elementwise_entry(c.node.op);
   std::vector<Arg> in;
-  for (int i = 0; i < c.inputs(); ++i) in.push_back(c.in(i));
+  for (int i = 0; i < c.inputs(); ++i) {
+    in.push_back(c.in(i));
+    if (c.has(i) && c.type(i).dtype == DType::string) in.back().as = DType::u32;
+  }
   while (!in.empty() && in.back().kind == Arg::Kind::none) in.pop_back();
   c.call(kernel, std::move(in), {c.out()}, {static_cast<int64_t>(elementwise_code(c.node))},
          {elementwise_param(c.node, e.p0), elementwise_param(c.node, e.p1)});
@@ -203,7 +206,6 @@ Status lower(LowerContext& c) {
     if (c.type(i).dtype != c.type(0).dtype) return ok();
     if (code == Ew::clip && i && !(product(c.type(i).dims) == Dim(1))) return ok();
   }
-  if (c.type(0).dtype == DType::string) return c.fail("strings are not compared on the CPU kernels");
   emit(c, "elementwise.typed");
   return ok();
 }

@@ -1,6 +1,7 @@
 #include "ops/ml_common.h"
 
 #include <numbers>
+#include <numeric>
 
 #include "base/text.h"
 
@@ -53,6 +54,14 @@ Result<ValueId> post_transform(UpgradeContext& c, ValueId scores) {
   return upgrade_error(c, format("post_transform '{}' is not known", name));
 }
 
+std::vector<int64_t> class_labels(const UpgradeContext& c, std::string_view numbers) {
+  auto strings = ir::attr_strings(c.node(), "classlabels_strings");
+  if (strings.empty()) return ir::attr_ints(c.node(), numbers);
+  std::vector<int64_t> places(strings.size());
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
 Status become_labels(UpgradeContext& c, const std::vector<int64_t>& labels, ValueId scores) {
   if (c.node().outputs.size() > 1 && c.node().outputs[1]) {
     // Its producer may be shared or have no output of its own to give away.
@@ -60,7 +69,13 @@ Status become_labels(UpgradeContext& c, const std::vector<int64_t>& labels, Valu
   }
   c.node().outputs.resize(1);
   ValueId best = make_node(c, "ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
-  become(c, "Gather", {c.constant_ints(labels), best}, {{"axis", int64_t{0}}});
+  ValueId names = c.constant_ints(labels);
+  if (auto strings = ir::attr_strings(c.node(), "classlabels_strings"); !strings.empty()) {
+    Tensor t(DType::string, {static_cast<int64_t>(strings.size())});
+    t.strings() = std::move(strings);
+    names = c.graph.add_constant(std::move(t));
+  }
+  become(c, "Gather", {names, best}, {{"axis", int64_t{0}}});
   return ok();
 }
 

@@ -1,5 +1,4 @@
 // ai.onnx.ml's LinearRegressor and LinearClassifier: on import a product with the coefficients, and what follows it.
-// Labels are numbers.
 #include <algorithm>
 
 #include "base/text.h"
@@ -30,8 +29,7 @@ Status upgrade_regressor(UpgradeContext& c) {
 }
 
 Status upgrade_classifier(UpgradeContext& c) {
-  auto labels = ir::attr_ints(c.node(), "classlabels_ints");
-  if (!ir::attr_strings(c.node(), "classlabels_strings").empty()) return upgrade_error(c, "labels that are strings are not supported");
+  auto labels = class_labels(c, "classlabels_ints");
   auto rows = static_cast<int64_t>(ir::attr_floats(c.node(), "intercepts").size());
   if (rows == 0) rows = static_cast<int64_t>(labels.size());
   GE_TRY(ValueId s, scores(c, rows));
@@ -50,7 +48,7 @@ const Register r1([] {
 const Register r2([] {
   OpDef d = rewritten("ai.onnx.ml.LinearClassifier", 1, 1, upgrade_classifier);
   d.max_outputs = 2;
-  d.attrs = {{"coefficients", "[classes, features]."}, {"intercepts", "Of each class."}, {"classlabels_ints", "Labels."}, {"post_transform", "Of the scores."}, {"multi_class", "Not used."}};
+  d.attrs = {{"coefficients", "[classes, features]."}, {"intercepts", "Of each class."}, {"classlabels_ints", "Labels."}, {"classlabels_strings", "Labels."}, {"post_transform", "Of the scores."}, {"multi_class", "Not used."}};
   return d;
 }());
 

@@ -1,5 +1,5 @@
 // ai.onnx.ml's SVMClassifier: on import the scores of each pair of classes (or of each class, without vectors) as
-// products, votes as products of their signs, and ge.PairProbabilities. Labels are numbers.
+// products, votes as products of their signs, and ge.PairProbabilities.
 #include "base/text.h"
 #include "ops/ml_common.h"
 #include "ops/shape_util.h"
@@ -14,9 +14,8 @@ struct Machine {
 };
 
 Result<Machine> read(const UpgradeContext& c) {
-  if (!ir::attr_strings(c.node(), "classlabels_strings").empty()) return upgrade_error(c, "labels that are strings are not supported");
   Machine m{ir::attr_floats(c.node(), "support_vectors"), ir::attr_floats(c.node(), "coefficients"), ir::attr_floats(c.node(), "rho"),
-            ir::attr_ints(c.node(), "vectors_per_class"), ir::attr_ints(c.node(), "classlabels_ints")};
+            ir::attr_ints(c.node(), "vectors_per_class"), class_labels(c, "classlabels_ints")};
   m.classes = static_cast<int64_t>(m.labels.size());
   if (m.labels.empty()) return upgrade_error(c, "it has no labels");
   if (m.coefficients.empty() || m.rho.empty()) return upgrade_error(c, "it has no coefficients or no rho");

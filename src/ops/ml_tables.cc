@@ -1,5 +1,7 @@
 // ai.onnx.ml's look-ups and layouts of numbers: LabelEncoder, OneHotEncoder, ArrayFeatureExtractor, FeatureVectorizer,
-// Imputer. Forms with strings are refused.
+// Imputer. Strings are looked up by the numbers that stand for them.
+#include <numeric>
+
 #include "base/text.h"
 #include "ops/rewrite.h"
 #include "ops/shape_util.h"
@@ -14,24 +16,34 @@ Tensor floats(const std::vector<double>& v) {
 
 // ---- LabelEncoder
 
-// keys_* or values_*; nullopt for strings or none.
+Tensor strings_of(const std::vector<std::string>& v) {
+  Tensor t(DType::string, {static_cast<int64_t>(v.size())});
+  t.strings() = v;
+  return t;
+}
+
+// keys_* or values_*.
 std::optional<Tensor> table(const Node& n, const std::string& what) {
   if (ir::has_attr(n, what + "_int64s")) return Tensor::vector_i64(attr_ints(n, what + "_int64s"));
   if (ir::has_attr(n, what + "_floats")) return floats(ir::attr_floats(n, what + "_floats"));
-  if (auto* t = ir::attr_tensor(n, what + "_tensor"); t && t->rank() == 1 && t->dtype() != DType::string) return *t;
+  if (ir::has_attr(n, what + "_strings")) return strings_of(ir::attr_strings(n, what + "_strings"));
+  if (auto* t = ir::attr_tensor(n, what + "_tensor"); t && t->rank() == 1) return *t;
   return std::nullopt;
 }
 Tensor default_of(const Node& n, DType t) {
   if (auto* d = ir::attr_tensor(n, "default_tensor"); d && d->dtype() == t && d->count() == 1) return *d;
   if (t == DType::i64) return Tensor::scalar_i64(attr_int(n, "default_int64", -1));
   if (t == DType::f32) return Tensor::scalar_f32(static_cast<float>(ir::attr_float(n, "default_float", -0.0)));
-  return Tensor(t, {});
+  Tensor d(t, {});
+  if (t == DType::string) d.strings()[0] = ir::attr_string(n, "default_string", "_Unused");
+  return d;
 }
 
 Status infer_label(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   auto keys = table(c.node, "keys"), values = table(c.node, "values");
-  if (!keys || !values) return c.fail("only keys and values that are numbers are supported");
+  if (!keys || !values) return c.fail("it has no keys or no values");
+  if ((c.dtype(0) == DType::string) != (keys->dtype() == DType::string)) return c.fail(format("keys of {} for {}", name(keys->dtype()), name(c.dtype(0))));
   if (keys->count() != values->count()) return c.fail(format("{} keys for {} values", keys->count(), values->count()));
   c.out[0] = c.type(0);
   c.out[0].dtype = values->dtype();
@@ -40,15 +52,33 @@ Status infer_label(InferContext& c) {
 Status reference_label(LowerContext& c) {
   auto keys = table(c.node, "keys"), values = table(c.node, "values");
   DType t = values->dtype();
-  c.call("ref.LabelEncoder", {c.in(0), c.weight(std::move(*keys)), c.weight(std::move(*values)), c.weight(default_of(c.node, t))}, {c.out()});
+  auto number = [](Arg a, DType type) {
+    if (type == DType::string) a.as = DType::u32;
+    return a;
+  };
+  DType k = keys->dtype();
+  c.call("ref.LabelEncoder", {number(c.in(0), k), number(c.weight(std::move(*keys)), k), number(c.weight(std::move(*values)), t), number(c.weight(default_of(c.node, t)), t)},
+         {number(c.out(), t)});
   return ok();
 }
 
-// ---- OneHotEncoder
+// ---- OneHotEncoder: categories that are strings by way of their places.
+
+Status upgrade_hot(UpgradeContext& c) {
+  auto cats = ir::attr_strings(c.node(), "cats_strings");
+  if (cats.empty()) return ok();
+  std::vector<int64_t> places(cats.size());
+  std::iota(places.begin(), places.end(), 0);
+  ir::Attrs label{{"keys_strings", cats}, {"values_int64s", places}, {"default_int64", int64_t{-1}}};
+  ValueId at = make_node(c, "ai.onnx.ml.LabelEncoder", {input_of(c, 0)}, std::move(label));
+  become(c, "ai.onnx.ml.OneHotEncoder", {at}, {{"cats_int64s", places}, {"zeros", ir::attr_int(c.node(), "zeros", 1)}});
+  return ok();
+}
 
 Status infer_hot(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  if (!ir::has_attr(c.node, "cats_int64s")) return c.fail("only categories that are numbers are supported");
+  if (!ir::has_attr(c.node, "cats_int64s")) return c.fail("it has no categories");
+  if (c.dtype(0) == DType::string) return c.fail("categories that are numbers for strings");
   if (!c.ranked(0)) {
     c.set_unranked(0, DType::f32);
     return ok();
@@ -132,13 +162,13 @@ Status upgrade_imputer(UpgradeContext& c) {
 
 const Register registered[] = {
     Register(OpDef{.name = "ai.onnx.ml.LabelEncoder", .min_inputs = 1, .max_inputs = 1, .since = 2,
-                   .attrs = {{"keys_int64s", "Keys."}, {"keys_floats", "Keys."}, {"keys_tensor", "Keys."}, {"values_int64s", "Their values."},
+                   .attrs = {{"keys_strings", "Keys."}, {"values_strings", "Their values."}, {"default_string", "Without a key."}, {"keys_int64s", "Keys."}, {"keys_floats", "Keys."}, {"keys_tensor", "Keys."}, {"values_int64s", "Their values."},
                              {"values_floats", "Their values."}, {"values_tensor", "Their values."}, {"default_int64", "Without a key."},
                              {"default_float", "Without a key."}, {"default_tensor", "Without a key."}},
                    .doc = "The value of each key.", .infer = infer_label, .reference = reference_label}),
     Register(OpDef{.name = "ai.onnx.ml.OneHotEncoder", .min_inputs = 1, .max_inputs = 1,
-                   .attrs = {{"cats_int64s", "Categories."}, {"zeros", "Unknown ones give zeros (1) or an error (0)."}},
-                   .doc = "One of the categories, along a new last axis.", .infer = infer_hot, .reference = reference_hot}),
+                   .attrs = {{"cats_int64s", "Categories."}, {"cats_strings", "Categories."}, {"zeros", "Unknown ones give zeros (1) or an error (0)."}},
+                   .doc = "One of the categories, along a new last axis.", .infer = infer_hot, .upgrade = upgrade_hot, .reference = reference_hot}),
     Register(OpDef{.name = "ai.onnx.ml.ArrayFeatureExtractor", .min_inputs = 2, .max_inputs = 2,
                    .doc = "Features of the last axis by index.", .infer = infer_extract, .reference = reference_extract}),
     Register(OpDef{.name = "ai.onnx.ml.FeatureVectorizer", .min_inputs = 1, .max_inputs = -1,

@@ -1,5 +1,5 @@
 // ai.onnx.ml's TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: on import the tables of ge.TreeEnsemble, and
-// what follows it. Labels are numbers.
+// what follows it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -161,8 +161,8 @@ Status upgrade_regressor(UpgradeContext& c) {
 // All weights for one class of two: the other one's score follows from it.
 Status upgrade_classifier(UpgradeContext& c) {
   GE_TRY(Trees t, read_listed(c, "class"));
-  auto labels = ir::attr_ints(c.node(), "classlabels_int64s");
-  if (labels.empty()) return upgrade_error(c, "only labels that are numbers are supported");
+  auto labels = class_labels(c, "classlabels_int64s");
+  if (labels.empty()) return upgrade_error(c, "it has no labels");
   bool binary = labels.size() == 2 && std::set<int64_t>(t.targets.begin(), t.targets.end()).size() == 1;
   auto classes = static_cast<int64_t>(binary ? 1 : labels.size());
   if (binary) {

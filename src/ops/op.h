@@ -98,6 +98,8 @@ struct Arg {
   int32_t index = -1;                  // ValueId, or index into temps / constants
   // Overrides how the operand is seen; offset and strides count from the start of its storage.
   std::optional<Strided> view;
+  // Seen as another type of the same size: strings as the numbers that stand for them.
+  DType as = DType::none;
 };
 
 struct Temp {

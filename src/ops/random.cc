@@ -8,7 +8,7 @@ namespace {
 
 Result<DType> type_of(const InferContext& c, DType otherwise) {
   int64_t t = attr_int(c.node, "dtype", static_cast<int64_t>(otherwise));
-  if (t <= 0 || t >= kDTypeCount || size_of(static_cast<DType>(t)) == 0) return c.fail(format("type {} is no number type", t));
+  if (t <= 0 || t >= kDTypeCount || size_of(static_cast<DType>(t)) == 0 || static_cast<DType>(t) == DType::string) return c.fail(format("type {} is no number type", t));
   return static_cast<DType>(t);
 }
 Result<DType> float_type(const InferContext& c, DType otherwise) {

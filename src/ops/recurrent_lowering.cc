@@ -122,7 +122,7 @@ class Lowering {
 }  // namespace
 
 Status lower_recurrent(LowerContext& c, Cell cell) {
-  if (!cube_float(c.type(0).dtype)) return ok();
+  if (!c.type(0).ranked || !cube_float(c.type(0).dtype)) return ok();
   GE_TRY(auto form, read_recurrent_form(c.node, cell));
   Lowering(c, cell, std::move(form)).emit();
   return ok();

@@ -94,7 +94,7 @@ Status infer_constant_of_shape(InferContext& c) {
   Tensor value = fill_value(c.node);
   if (value.count() != 1) return c.fail(format("the value has {} elements, not one", value.count()));
   DType t = value.dtype();
-  if (size_of(t) == 0) return c.fail(format("a value of type {} is not supported", name(t)));
+  if (size_of(t) == 0 || t == DType::string) return c.fail(format("a value of type {} is not supported", name(t)));
   auto e = c.elements(0);
   if (!e) {
     if (c.ranked(0) && c.rank(0) == 1 && c.dims(0)[0].known() && c.dims(0)[0].value() <= kMaxRank)

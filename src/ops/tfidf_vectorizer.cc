@@ -1,7 +1,9 @@
-// TfIdfVectorizer: how often the n-grams of a pool stand in each row.
+// TfIdfVectorizer: how often the n-grams of a pool stand in each row. Of strings the places in the pool are counted.
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
+#include "ops/rewrite.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -14,6 +16,25 @@ std::optional<int64_t> mode_of(const Node& n) {
     ++i;
   }
   return std::nullopt;
+}
+
+Status upgrade(UpgradeContext& c) {
+  auto strings = ir::attr_strings(c.node(), "pool_strings");
+  if (strings.empty()) return ok();
+  std::map<std::string, int64_t> places;
+  std::vector<std::string> keys;
+  std::vector<int64_t> pool, values;
+  for (auto& s : strings) {
+    auto [it, fresh] = places.emplace(s, static_cast<int64_t>(keys.size()));
+    if (fresh) keys.push_back(s), values.push_back(it->second);
+    pool.push_back(it->second);
+  }
+  ir::Attrs label{{"keys_strings", keys}, {"values_int64s", values}, {"default_int64", int64_t{-1}}};
+  ValueId at = make_node(c, "ai.onnx.ml.LabelEncoder", {input_of(c, 0)}, std::move(label));
+  c.graph.set_input(c.id, 0, at);
+  c.node().attrs.erase("pool_strings");
+  c.node().attrs["pool_int64s"] = pool;
+  return ok();
 }
 
 Status infer(InferContext& c) {
@@ -58,8 +79,8 @@ const Register registered(OpDef{
     .name = "TfIdfVectorizer", .min_inputs = 1, .max_inputs = 1, .since = 9,
     .attrs = {{"mode", "TF, IDF or TFIDF."}, {"min_gram_length", "Shortest n-gram."}, {"max_gram_length", "Longest n-gram."},
               {"max_skip_count", "Most items between two of an n-gram."}, {"ngram_counts", "Where the n-grams of each length begin in the pool."},
-              {"ngram_indexes", "The place of each n-gram in the output."}, {"pool_int64s", "The n-grams."}, {"weights", "Of each n-gram."}},
-    .doc = "Counts the n-grams of a pool.", .infer = infer, .reference = reference});
+              {"ngram_indexes", "The place of each n-gram in the output."}, {"pool_int64s", "The n-grams."}, {"pool_strings", "The n-grams."}, {"weights", "Of each n-gram."}},
+    .doc = "Counts the n-grams of a pool.", .infer = infer, .upgrade = upgrade, .reference = reference});
 
 }  // namespace
 }  // namespace ge::ops

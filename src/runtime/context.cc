@@ -157,10 +157,10 @@ Status Context::run(const std::shared_ptr<const Binding>& binding, std::span<con
 }
 
 Status Context::run(const om::Package& package, int program, BindingCache& bindings, int threads,
-                    std::span<const Value> inputs, Sink& outputs, Profile* profile) {
+                    std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts) {
   if (!frame_) frame_ = std::make_unique<Frame>(program);
   Team team(threads);
-  Execution x{package, bindings, blocks_, team, profile};
+  Execution x{package, bindings, blocks_, team, profile, texts};
   return frame_->run(x, inputs, outputs);
 }
 

@@ -27,7 +27,7 @@ class Context {
              std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile);
   // Runs a program of any kind; inputs as Frame::run takes them.
   Status run(const om::Package& package, int program, BindingCache& bindings, int threads,
-             std::span<const Value> inputs, Sink& outputs, Profile* profile);
+             std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts);
   bool serves(const std::shared_ptr<const Binding>& b) const { return binding_ == b; }
   int64_t arena_bytes() const { return static_cast<int64_t>(arena_size_); }
   int64_t pool_bytes() const { return blocks_.bytes(); }

@@ -14,6 +14,7 @@
 #include "runtime/binding_cache.h"
 #include "runtime/pool.h"
 #include "runtime/profile.h"
+#include "runtime/texts.h"
 #include "runtime/value.h"
 
 namespace ge::runtime {
@@ -33,6 +34,7 @@ struct Execution {
   Blocks& blocks;
   Team& team;
   Profile* profile = nullptr;        // of the outermost program's tasks
+  Texts* texts = nullptr;            // of a run that has strings
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
@@ -100,6 +102,7 @@ class TaskRun {
   const om::ProgramT& program(size_t k) const;
   Status run_program(size_t k, std::span<const Value> inputs, Sink& sink);
   Blocks& blocks() const { return frame_.x_->blocks; }
+  Texts* texts() const { return frame_.x_->texts; }
   Error fail(std::string message) const;
 
  private:

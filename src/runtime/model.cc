@@ -117,7 +117,11 @@ Result<std::shared_ptr<Model>> Model::from(om::Package package, const LoadOption
   }
   auto m = std::shared_ptr<Model>(new Model(std::move(package)));
   m->entry_ = entry;
+  m->text_numbers_ = numbers_of(m->package_.model.texts);
   m->threads_ = options.threads > 0 ? options.threads : default_threads();
+  auto strings = [](auto& port) { return static_cast<DType>(port->dtype) == DType::string; };
+  m->strings_ = std::any_of(m->program().inputs.begin(), m->program().inputs.end(), strings) ||
+                std::any_of(m->program().outputs.begin(), m->program().outputs.end(), strings);
   m->plain_ = is_plain(m->package_, m->program());
   m->segments_ = std::make_unique<BindingCache>(m->package_, m->threads_);
   return m;
@@ -171,13 +175,19 @@ std::unique_ptr<Context> Model::take(const std::shared_ptr<const Binding>& bindi
 
 Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
                   std::span<void* const> outputs, Profile* profile) {
+  if (strings_) return error(code::kUnsupportedOp, "The model takes or gives strings, which plain buffers do not hold.", "", "run it from Python");
+  return run_plain(binding, inputs, outputs, profile);
+}
+
+Status Model::run_plain(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
+                        std::span<void* const> outputs, Profile* profile) {
   if (!plain_) {
     if (binding->open_outputs) return error(code::kUnsupportedOp, "The sizes of the model's outputs depend on data.", "there is no buffer to give before the run", "let the run make its outputs");
     std::vector<Value> values;
     for (size_t i = 0; i < program().inputs.size(); ++i)
       values.push_back(Value::tensor(static_cast<DType>(program().inputs[i]->dtype), binding->input_dims[i], inputs[i]));
     Buffers given(*binding, outputs);
-    return run_values(values, given, profile);
+    return run_values(values, given, profile, nullptr);
   }
   auto context = take(binding);
   int64_t before = context->arena_bytes();
@@ -188,12 +198,12 @@ Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const
   return s;
 }
 
-Status Model::run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile) {
+Status Model::run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts) {
   auto context = take(nullptr);
   int64_t before = context->pool_bytes();
   Status s = [&]() -> Status {
     try {
-      return context->run(package_, entry_, *segments_, threads_, inputs, outputs, profile);
+      return context->run(package_, entry_, *segments_, threads_, inputs, outputs, profile, texts);
     } catch (const std::bad_alloc&) {
       return error(code::kOutOfMemory, "There is not enough memory for values of these sizes.");
     }
@@ -204,7 +214,7 @@ Status Model::run_values(std::span<const Value> inputs, Sink& outputs, Profile* 
   return s;
 }
 
-Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* profile) {
+Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* profile, Texts* texts) {
   auto& p = program();
   if (inputs.size() != p.inputs.size())
     return error(code::kInputMismatch, format("The model takes {} inputs, got {}.", p.inputs.size(), inputs.size()));
@@ -212,7 +222,7 @@ Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* pr
   std::vector<Value> outputs(p.outputs.size());
   Fresh sink(outputs);
   if (!plain_) {
-    GE_RETURN_IF_ERROR(run_values(inputs, sink, profile));
+    GE_RETURN_IF_ERROR(run_values(inputs, sink, profile, texts));
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].is_tensor() && !outputs[i].data) return error(code::kParse, format("Output '{}' was not made.", p.outputs[i]->name), "the .om file is damaged", "compile the model again");
     return outputs;
@@ -226,7 +236,7 @@ Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* pr
     GE_TRY(std::byte* to, sink.tensor(i, static_cast<DType>(p.outputs[i]->dtype), binding->output_dims[i]));
     out.push_back(to);
   }
-  GE_RETURN_IF_ERROR(run(binding, in, out, profile));
+  GE_RETURN_IF_ERROR(run_plain(binding, in, out, profile));
   return outputs;
 }
 

@@ -47,17 +47,24 @@ class Model {
              std::span<void* const> outputs, Profile* profile = nullptr);
   // Any model, sizes that depend on data and values that are no tensors included. Inputs: dense, of the ports'
   // types, alive until this returns; outputs have memory of their own.
-  Result<std::vector<Value>> run(std::span<const Value> inputs, Profile* profile = nullptr);
+  // texts: of the run, where there are strings; outputs of them are numbers of these.
+  Result<std::vector<Value>> run(std::span<const Value> inputs, Profile* profile = nullptr, Texts* texts = nullptr);
+  Texts texts() const { return {package_.model.texts, text_numbers_}; }
   // False: outputs' sizes may depend on data, or values are no tensors.
   bool plain() const { return plain_; }
+  // Whether it takes or gives strings, which buffers of the caller cannot hold.
+  bool has_strings() const { return strings_; }
   Memory memory() const;
   void trim();                // frees idle Contexts
 
  private:
   explicit Model(om::Package package) : package_(std::move(package)) {}
-  Status run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile);
+  Status run_plain(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
+                   std::span<void* const> outputs, Profile* profile);
+  Status run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts);
   std::unique_ptr<Context> take(const std::shared_ptr<const Binding>& binding);
   om::Package package_;
+  TextNumbers text_numbers_;
   int entry_ = 0;
   int threads_ = 1;
   mutable std::mutex mutex_;  // guards the two lists below, never held during a run
@@ -65,7 +72,7 @@ class Model {
   std::vector<std::unique_ptr<Context>> idle_;
   int contexts_ = 0;
   int64_t arena_ = 0, pool_ = 0;
-  bool plain_ = true;
+  bool plain_ = true, strings_ = false;
   std::unique_ptr<BindingCache> segments_;              // of programs that are not plain
   static constexpr size_t kBindings = 64;
 };

@@ -16,10 +16,10 @@ inline constexpr int kDTypeCount = 27;
 
 std::string_view name(DType t);  // "f32", "i64", "bool", ...
 std::optional<DType> dtype_from_name(std::string_view s);
-// Bits of one element: 32 for f32, 4 for i4; 0 for string and none. Types under 8 bits are packed in
+// Bits of one element: 32 for f32, 4 for i4, 32 for string (runtime/texts.h), 0 for none. Types under 8 bits are packed in
 // ONNX files; in memory each element of GE's buffers takes a whole byte.
 int bits(DType t);
-// Bytes of one element in GE's buffers: at least 1; strings are 0 (they are not plain memory).
+// Bytes of one element in GE's buffers: at least 1.
 int64_t size_of(DType t);
 bool is_float(DType t);     // any floating type
 bool is_integer(DType t);   // any signed or unsigned integer, not bool

@@ -86,6 +86,23 @@ TEST(Order, SizesThatChangeAreGuessed) {
   EXPECT_TRUE(reorder(g));
 }
 
+TEST(Order, ValuesOfUnknownRankAreNoViews) {
+  auto g = graph(R"(graph main(%x: f32[?], %z: f32[?]) -> (%y) {
+  %axis: i64[1] = [1]
+  %two: i64[1] = [2]
+  %a = Relu(%x)
+  %b = Transpose(%a) {perm=[1,0]}
+  %c = Slice(%a, %axis, %two, %axis)
+  %d = Concat(%c, %z) {axis=1}
+  %e = Concat(%d, %b) {axis=1}
+  %f = Unsqueeze(%e, %axis)
+  %y = Relu(%f)
+})");
+  ir::ValueId x = g.inputs[0];
+  ASSERT_FALSE(g.value(x).type.ranked);
+  EXPECT_FALSE(reorder(g));
+}
+
 TEST(Order, NothingToDo) {
   auto g = graph("graph main(%x: f32[8]) -> (%x) {\n}");
   EXPECT_EQ(peak(g), 0);

@@ -56,7 +56,10 @@ def same(got, want):
     assert type(got).__name__ == type(want).__name__, (got, want)
     if isinstance(got, np.ndarray):
         assert got.dtype == want.dtype and got.shape == want.shape
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        if got.dtype == object:
+            assert got.tolist() == want.tolist()
+        else:
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     elif isinstance(got, (list, tuple)):
         assert len(got) == len(want)
         for g, w in zip(got, want):

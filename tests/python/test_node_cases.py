@@ -20,11 +20,8 @@ with warnings.catch_warnings():
     CASES = {case.name: case for case in load_model_tests(kind="node")}
 
 # Name patterns of cases that do not pass, and why.
-STRINGS = "strings are not computed on"
 EXCEPTIONS = {
     "test_affine_grid_3d_align_corners_expanded": "the branches of an If give values of different ranks, which plain kernels then read",
-    "test_ai_onnx_ml_label_encoder_(string_int.*|tensor_.*)": STRINGS,
-    "test_equal_string.*": STRINGS,
     "test_resize_downsample_scales_(cubic|linear)_align_corners": "the corners are those of the output as it is, not of the unrounded size",
 }
 

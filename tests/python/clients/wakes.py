@@ -5,8 +5,8 @@ import json
 import openwakeword
 from speech import say
 
-WORDS = ("alexa", "weather", "hey_mycroft", "timer")
-SAID = {"alexa": "alexa", "weather": "what is the weather", "hey_mycroft": "hey mycroft", "timer": "set a 5 minute timer"}
+WORDS = ("alexa", "weather", "hey_mycroft", "timer", "hey_jarvis")
+SAID = {"hey_jarvis": "hey jarvis", "alexa": "alexa", "weather": "what is the weather", "hey_mycroft": "hey mycroft", "timer": "set a 5 minute timer"}
 model = openwakeword.Model([openwakeword.models[w]["model_path"] for w in WORDS])
 heard = {}
 for word, text in SAID.items():

@@ -64,6 +64,8 @@ def _array(arg, value):
 
 
 def _sequence(arg, element, value):
+    if isinstance(value, np.ndarray):
+        raise failure(InvalidArgument, f"input with name: '{arg.name}' expected to be of type: 3 but received a tensor")
     if not isinstance(value, list):
         raise RuntimeError(f"Unable to handle object of type {type(value)} for the sequence '{arg.name}'")
     arrays = [np.asarray(v) for v in value]

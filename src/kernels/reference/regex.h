@@ -1,0 +1,43 @@
+// Regular expressions in RE2's notation, matched against whole texts in time that is linear in their length. Not
+// here: classes by Unicode property (\p), and captures, as no operator asks for them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ge::kernels::reference {
+
+class Regex {
+ public:
+  static Result<Regex> parse(std::string_view pattern);
+  // Whether the pattern matches all of the text, UTF-8; a byte that is none matches nothing.
+  bool full_match(std::string_view text) const;
+
+  // Letters, as ranges; `fold`: in either case.
+  struct Set {
+    std::vector<std::pair<char32_t, char32_t>> ranges;
+    bool negated = false, fold = false;
+    bool holds(char32_t c) const;
+  };
+  enum class Op : uint8_t { set, fork, assert_, match };
+  enum class Assert : uint8_t { text_begin, text_end, line_begin, line_end, word_edge, no_word_edge };
+  struct Step {
+    Op op = Op::match;
+    Assert what = Assert::text_begin;
+    int set = -1;
+    int next = -1, other = -1;   // `other` of a fork only
+  };
+
+ private:
+  struct Threads;
+  void follow(Threads& to, int step, char32_t before, char32_t after) const;
+  std::vector<Set> sets_;
+  std::vector<Step> steps_;
+  int start_ = 0;
+};
+
+}  // namespace ge::kernels::reference
