@@ -130,6 +130,7 @@ def test_no_such_file(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists(SHARED), reason="no public problems beside the sources")
+@pytest.mark.models  # they stand beside the sources where somebody put them
 @pytest.mark.parametrize("letter", "ACEGIK")
 def test_public_problems_fit(letter):
     path = os.path.join(SHARED, "minimalloc", f"{letter}.1048576.csv")
