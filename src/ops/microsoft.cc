@@ -6,9 +6,6 @@
 namespace ge::ops {
 namespace {
 
-// A node of these that is still there after import is our bug; inference says so.
-Status infer_never(InferContext& c) { return c.fail("it should have been rewritten on import"); }
-
 ValueId add_optional(UpgradeContext& c, ValueId x, ValueId y) { return y ? make_node(c, "Add", {x, y}) : x; }
 
 Status upgrade_gelu(UpgradeContext& c) {
@@ -124,12 +121,8 @@ const Entry kTable[] = {
 
 [[maybe_unused]] const bool registered = [] {
   for (auto& e : kTable) {
-    OpDef d;
-    d.name = e.name;
-    d.min_inputs = e.min_inputs, d.max_inputs = e.max_inputs, d.max_outputs = e.max_outputs;
-    d.doc = "rewritten on import";
-    d.infer = infer_never;
-    d.upgrade = e.upgrade;
+    OpDef d = rewritten(e.name, e.min_inputs, e.max_inputs, e.upgrade);
+    d.max_outputs = e.max_outputs;
     Register r(std::move(d));
   }
   return true;

@@ -76,9 +76,8 @@ Result<bool> expand_rotary(UpgradeContext& c) {
     heads = type.dims[2].value() / (2 * tables.dims.back().value());
   }
   if (at.rank() == 1) {
-    ValueId length = make_node(c, "Squeeze", {make_node(c, "Shape", {x}, {{"start", int64_t{flat ? 1 : 2}}, {"end", int64_t{flat ? 2 : 3}}})});
-    auto number = [&](int64_t v) { return c.graph.add_constant(Tensor::scalar_i64(v), "number"); };
-    positions = make_node(c, "Add", {make_node(c, "Range", {number(0), length, number(1)}), positions});
+    ValueId length = size_of(c, x, flat ? 1 : 2);
+    positions = make_node(c, "Add", {make_node(c, "Range", {number(c, 0), length, number(c, 1)}), positions});
     positions = make_node(c, "Unsqueeze", {positions, c.constant_ints({0})});
   }
   ir::Attrs attrs = {{"interleaved", ir::attr_int(c.node(), "interleaved", 0)}, {"rotary_embedding_dim", turned}};

@@ -10,9 +10,8 @@ ValueId rows(UpgradeContext& c, ValueId table, ValueId ids) { return make_node(c
 
 // 0 .. S - 1.
 ValueId counted(UpgradeContext& c, ValueId ids) {
-  auto number = [&](int64_t v) { return c.graph.add_constant(Tensor::scalar_i64(v), "number"); };
-  ValueId length = make_node(c, "Squeeze", {make_node(c, "Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}})});
-  return make_node(c, "Range", {number(0), length, number(1)});
+  ValueId length = size_of(c, ids, 1);
+  return make_node(c, "Range", {number(c, 0), length, number(c, 1)});
 }
 
 // How many elements of each row of the mask are 1; zeros where there is none.

@@ -66,9 +66,9 @@ class Expansion {
  private:
   ValueId make(const char* op, std::vector<ValueId> in, ir::Attrs attrs = {}) { return make_node(c_, op, std::move(in), std::move(attrs)); }
   ValueId ints(const std::vector<int64_t>& v) { return c_.constant_ints(v); }
-  ValueId number(int64_t v) { return c_.graph.add_constant(Tensor::scalar_i64(v), "number"); }
+  ValueId number(int64_t v) { return ops::number(c_, v); }
   ValueId as_i64(ValueId v) { return make("Cast", {v}, {{"to", static_cast<int64_t>(DType::i64)}}); }
-  ValueId size(ValueId v, int64_t axis) { return make("Squeeze", {make("Shape", {v}, {{"start", axis}, {"end", axis + 1}})}); }
+  ValueId size(ValueId v, int64_t axis) { return size_of(c_, v, axis); }
   ValueId range(ValueId n) { return make("Range", {number(0), n, number(1)}); }
   ValueId swapped(ValueId v) { return make("Transpose", {v}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}); }
   ValueId slice(ValueId v, int64_t from, int64_t to) { return make("Slice", {v, ints({from * depth_}), ints({to * depth_}), ints({2})}); }

@@ -5,8 +5,6 @@
 namespace ge::ops {
 namespace {
 
-ValueId number(UpgradeContext& c, int64_t v) { return c.graph.add_constant(Tensor::scalar_i64(v), "number"); }
-
 // Keys that count, [B, 1, 1, T], of lengths [B] or of ends and starts [2 B].
 ValueId within_lengths(UpgradeContext& c, const MaskInputs& m) {
   ValueId key = make_node(c, "Range", {number(c, 0), m.total, number(c, 1)});
@@ -22,10 +20,6 @@ ValueId within_lengths(UpgradeContext& c, const MaskInputs& m) {
 }
 
 }  // namespace
-
-ValueId size_of(UpgradeContext& c, ValueId v, int64_t axis) {
-  return make_node(c, "Squeeze", {make_node(c, "Shape", {v}, {{"start", axis}, {"end", axis + 1}})});
-}
 
 ValueId cut(UpgradeContext& c, ValueId v, int64_t from, int64_t to, int64_t axis) {
   return make_node(c, "Slice", {v, c.constant_ints({from}), c.constant_ints({to}), c.constant_ints({axis})});

@@ -13,8 +13,6 @@ struct MaskInputs {
 };
 // One sum for the scores; none if there are none. The mask's rank is known.
 Result<ValueId> added_to_scores(UpgradeContext& c, const MaskInputs& m);
-// The size of an axis of v, a scalar.
-ValueId size_of(UpgradeContext& c, ValueId v, int64_t axis);
 // v[:, ..., from:to] of the axis.
 ValueId cut(UpgradeContext& c, ValueId v, int64_t from, int64_t to, int64_t axis);
 

@@ -6,8 +6,6 @@
 namespace ge::ops {
 namespace {
 
-Status infer_never(InferContext& c) { return c.fail("it should have been rewritten on import"); }
-
 // Node op of x, scale and zero point (which may be absent) from input `first` on.
 ValueId dequantized(UpgradeContext& c, ValueId x, ValueId scale, ValueId zero) {
   std::vector<ValueId> in{x, scale};
@@ -216,13 +214,7 @@ const Entry kTable[] = {
 
 [[maybe_unused]] const bool registered = [] {
   for (auto& e : kTable) {
-    OpDef d;
-    d.name = e.name;
-    d.min_inputs = e.min_inputs, d.max_inputs = e.max_inputs;
-    d.doc = "rewritten on import";
-    d.infer = infer_never;
-    d.upgrade = e.upgrade;
-    Register r(std::move(d));
+    Register r(rewritten(e.name, e.min_inputs, e.max_inputs, e.upgrade));
   }
   return true;
 }();

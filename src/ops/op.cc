@@ -42,12 +42,12 @@ std::optional<std::vector<Dim>> InferContext::elements(int i) const {
 std::optional<std::vector<int64_t>> InferContext::ints(int i) const {
   auto e = elements(i);
   if (!e) return std::nullopt;
-  std::vector<int64_t> out;
+  std::vector<int64_t> numbers;
   for (auto& d : *e) {
     if (!d.known()) return std::nullopt;
-    out.push_back(d.value());
+    numbers.push_back(d.value());
   }
-  return out;
+  return numbers;
 }
 
 std::string own_symbol(const Graph& g, const Node& n, std::string_view what) {

@@ -22,6 +22,12 @@ void become(UpgradeContext& c, std::string op, std::vector<ValueId> inputs, ir::
   c.node().attrs = std::move(attrs);
 }
 
+ValueId number(UpgradeContext& c, int64_t v) { return c.graph.add_constant(Tensor::scalar_i64(v), "number"); }
+
+ValueId size_of(UpgradeContext& c, ValueId v, int64_t axis) {
+  return make_node(c, "Squeeze", {make_node(c, "Shape", {v}, {{"start", axis}, {"end", axis + 1}})});
+}
+
 ValueId input_of(const UpgradeContext& c, size_t i) {
   auto& in = c.node().inputs;
   return i < in.size() ? in[i] : ValueId{};

@@ -9,6 +9,8 @@ namespace ge::ops {
 ValueId make_node(UpgradeContext& c, std::string op, std::vector<ValueId> inputs, ir::Attrs attrs = {});
 // c's own node becomes another operator with these inputs (its outputs stay).
 void become(UpgradeContext& c, std::string op, std::vector<ValueId> inputs, ir::Attrs attrs = {});
+ValueId number(UpgradeContext& c, int64_t v);          // a scalar i64
+ValueId size_of(UpgradeContext& c, ValueId v, int64_t axis);  // of v's axis, a scalar i64
 ValueId input_of(const UpgradeContext& c, size_t i);  // none when absent
 // The constant behind input i, or null.
 const Tensor* constant_of(const UpgradeContext& c, size_t i);

@@ -55,7 +55,7 @@ class Memory {
     for (size_t k = order.size(); k-- > 0;) {
       auto& n = g_.node(order[k]);
       auto* op = ops::find(n.op);
-      if (!op || !op->place || n.outputs.size() != 1 || !n.outputs[0] || !g_.value(n.outputs[0]).type.ranked) continue;
+      if (!op || !op->place || n.outputs.size() != 1 || !n.outputs[0]) continue;
       for (size_t i = 0; i < n.inputs.size(); ++i) {
         ValueId in = n.inputs[i];
         if (!in || !g_.value(in).producer || !apart(in) || std::count(n.inputs.begin(), n.inputs.end(), in) > 1) continue;
@@ -70,7 +70,7 @@ class Memory {
     for (NodeId id : order) {
       auto& n = g_.node(id);
       auto* op = ops::find(n.op);
-      if (!op || !op->view || n.inputs.empty() || !n.inputs[0] || !g_.value(n.inputs[0]).type.ranked) continue;
+      if (!op || !op->view || n.inputs.empty() || !n.inputs[0]) continue;
       for (size_t i = 0; i < n.outputs.size(); ++i)
         if (ValueId v = n.outputs[i]; v && apart(v) && piece(n.inputs[0]) != v.v && ops::seen_through(*op, g_, n, static_cast<int>(i), ops::storage_view(g_.value(n.inputs[0]))))
           root_[at(v)] = piece(n.inputs[0]);

@@ -76,7 +76,6 @@ void Placement::place_outputs() {
       if (!op || !op->view || n.inputs.empty() || !n.inputs[0]) break;
       auto& in = g_.value(n.inputs[0]);
       if (in.constant || g_.elements(n.inputs[0])) break;
-      if (!g_.value(n.inputs[0]).type.ranked) break;
       auto seen = ops::seen_through(*op, g_, n, g_.value(root).output_index, storage_view(in));
       if (!seen || !seen->is_dense() || !seen->offset.is(0) || !in.layout.empty() ||
           !(product(seen->dims) == product(in.type.dims)) || size_of(in.type.dtype) != size_of(g_.value(v).type.dtype))
@@ -142,11 +141,9 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
 bool Placement::place_view(NodeId id) {
   auto& n = g_.node(id);
   auto* op = ops::find(n.op);
-  if (!options_.views || !op || !op->view || n.inputs.empty() || !n.inputs[0] || !g_.value(n.inputs[0]).type.ranked) return false;
+  if (!options_.views || !op || !op->view || n.inputs.empty() || !n.inputs[0]) return false;
   auto& from = places_[static_cast<size_t>(n.inputs[0].v)];
-  auto& type = g_.value(n.inputs[0]).type;
-  // What an executor makes has no view before it ran.
-  if (from.storage < 0 || !type.ranked || from.view.dims.size() != type.dims.size()) return false;
+  if (from.storage < 0) return false;
   std::vector<Strided> seen(n.outputs.size());
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     if (!n.outputs[i]) continue;

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "base/text.h"
+#include "runtime/chunk.h"
 
 namespace ge::runtime {
 
@@ -111,19 +112,6 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
   binding_ = binding;
   return ok();
 }
-
-namespace {
-struct Chunks {
-  const kernels::Call* call;
-  const BoundTask* task;
-};
-Status run_chunk(void* context, int64_t chunk, int rank) {
-  auto& c = *static_cast<const Chunks*>(context);
-  kernels::Call call = *c.call;
-  if (call.scratch) call.scratch += rank * c.task->work.scratch;
-  return c.task->kernel->run(call, chunk);
-}
-}  // namespace
 
 Status Context::run(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights,
                     std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile) {

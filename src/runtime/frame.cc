@@ -6,23 +6,13 @@
 
 #include "base/text.h"
 #include "om/expressions.h"
+#include "runtime/chunk.h"
 
 namespace ge::runtime {
 namespace {
 
 Error damaged(std::string what) {
   return error(code::kParse, std::move(what), "the .om file is damaged", "compile the model again");
-}
-
-struct Chunks {
-  const kernels::Call* call;
-  const BoundTask* task;
-};
-Status run_chunk(void* context, int64_t chunk, int rank) {
-  auto& c = *static_cast<const Chunks*>(context);
-  kernels::Call call = *c.call;
-  if (call.scratch) call.scratch += rank * c.task->work.scratch;
-  return c.task->kernel->run(call, chunk);
 }
 
 }  // namespace
