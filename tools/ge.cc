@@ -1,9 +1,35 @@
-// ge: compile, run, explain, inspect, dump, bench, plan. Argument parsing only.
+// ge: the commands of the compiler and the runtime. Argument parsing only.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "base/text.h"
+#include "driver/atc.h"
 #include "driver/commands.h"
+
+namespace {
+
+// The command whose options are wrong: the innermost that was named.
+const CLI::App* innermost(const CLI::App* app) {
+  auto named = app->get_subcommands();
+  return named.empty() ? app : innermost(named.back());
+}
+
+// CLI11's message, and the nearest name where one was mistyped.
+int refused(const CLI::App& app, const CLI::ParseError& e) {
+  int status = app.exit(e);
+  auto* at = innermost(&app);
+  std::vector<std::string> names;
+  for (auto* o : at->get_options())
+    for (auto& name : o->get_lnames()) names.push_back("--" + name);
+  for (auto* s : at->get_subcommands({})) names.push_back(s->get_name());
+  for (auto& word : at->remaining()) {
+    std::string near = ge::nearest(word.substr(0, word.find('=')), names);
+    if (!near.empty()) std::fprintf(stderr, "%s: did you mean %s?\n", word.c_str(), near.c_str());
+  }
+  return status;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"GE: compiles a neural network into one .om file and runs it"};
@@ -13,8 +39,8 @@ int main(int argc, char** argv) {
 
   ge::CompileCommand compile;
   std::vector<std::string> settings;
-  auto add_compile_options = [&](CLI::App* c) {
-    c->add_option("model", compile.model, "an ONNX model or an .ir file")->required();
+  auto add_compile_options = [&](CLI::App* c, const char* what = "an ONNX model or an .ir file") {
+    c->add_option("model", compile.model, what)->required();
     for (auto& name : ge::option_names())
       c->add_option_function<std::string>("--" + name, [&compile, name](const std::string& v) { compile.options.emplace_back(name, v); }, "");
   };
@@ -23,13 +49,16 @@ int main(int argc, char** argv) {
   c->add_option("-o,--output", compile.output, "the .om file (default: the model's name)");
 
   ge::RunCommand run;
+  auto add_inputs = [](CLI::App* a, ge::RunCommand& to) {
+    a->add_option("--input", to.inputs, "name=file.npy|.pb, or a .npz; seeded numbers where none are given");
+    a->add_option("--size", to.sizes, "value of a named size for seeded inputs: batch=4");
+    a->add_option("--seed", to.seed, "of the seeded inputs");
+    a->add_option("--threads,-t", to.threads, "cap of a run");
+  };
   auto* r = app.add_subcommand("run", "run an .om file");
   r->add_option("om", run.om, "the .om file")->required();
-  r->add_option("--input", run.inputs, "name=file.npy|.pb, or a .npz; seeded numbers where none are given");
   r->add_option("--output", run.output, "folder for the outputs, NAME.npy each");
-  r->add_option("--threads", run.threads, "cap of the run");
-  r->add_option("--size", run.sizes, "value of a named size for seeded inputs: batch=4");
-  r->add_option("--seed", run.seed, "of the seeded inputs");
+  add_inputs(r, run);
 
   bool json = false;
   auto* e = app.add_subcommand("explain", "what was fused, and why the rest was not");
@@ -51,16 +80,41 @@ int main(int argc, char** argv) {
   d->add_option("--stage", stage, "imported or optimized")->check(CLI::IsMember({"imported", "optimized"}));
 
   ge::BenchCommand bench;
+  auto add_bench = [&](CLI::App* a) {
+    a->add_option("om", bench.run.om, "the .om file")->required();
+    add_inputs(a, bench.run);
+    a->add_option("--warmup", bench.warmup, "runs before measuring");
+    a->add_option("--iterations", bench.iterations, "runs at least");
+    a->add_option("--duration", bench.seconds, "seconds at least");
+  };
   auto* b = app.add_subcommand("bench", "open, first run, steady runs");
-  b->add_option("om", bench.run.om, "the .om file")->required();
-  b->add_option("--input", bench.run.inputs, "as for run");
-  b->add_option("--threads,-t", bench.run.threads, "cap of a run");
-  b->add_option("--size", bench.run.sizes, "value of a named size: batch=4");
-  b->add_option("--warmup", bench.warmup, "runs before measuring");
-  b->add_option("--iterations", bench.iterations, "runs at least");
-  b->add_option("--duration", bench.seconds, "seconds at least");
+  add_bench(b);
   b->add_flag("--json", bench.json, "as JSON");
   b->add_flag("--profile", bench.profile, "time of every task");
+  auto* pr = app.add_subcommand("profile", "bench --profile: time of every task");
+  add_bench(pr);
+
+  ge::VerifyCommand verify;
+  auto* v = app.add_subcommand("verify", "compare with every operator run by itself, by its reference kernel; exit status 1 where an output is too far");
+  add_compile_options(v);
+  add_inputs(v, verify.run);
+  v->add_option("--tolerance", verify.tolerance, "of the largest magnitude of an output (default 0.001)");
+
+  ge::DiffCommand diff;
+  auto* df = app.add_subcommand("diff", "what two compiled models do not have in common, and how far their outputs are apart");
+  df->add_option("first", diff.first, "an .om file, or a model to compile")->required();
+  df->add_option("second", diff.second, "another")->required();
+  add_inputs(df, diff.run);
+
+  ge::ReportCommand report;
+  auto* re = app.add_subcommand("report", "the compile report as a page of HTML: memory plan, fusions, tasks");
+  add_compile_options(re, "an .om file, or a model to compile");
+  re->add_option("-o,--output", report.output, "the page (default: the model's name with .html)");
+  add_inputs(re, report.run);
+  re->add_flag("--profile", report.profile, "run it, and add the time of every task");
+
+  auto* at = app.add_subcommand("atc", "the command `atc`");
+  at->prefix_command();
 
   ge::PlanCommand plan;
   auto* p = app.add_subcommand("plan", "offsets for buffers with sizes and lifetimes: the compiler's memory planner on a CSV problem");
@@ -82,20 +136,30 @@ int main(int argc, char** argv) {
   auto* o = app.add_subcommand("ops", "the operators that are supported");
   auto* u = app.add_subcommand("rules", "the fusion rules and passes, as --disable_fusion takes them");
 
-  CLI11_PARSE(app, argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "atc") return ge::atc(std::vector<std::string>(argv + 2, argv + argc));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& refusal) {
+    return refused(app, refusal);
+  }
   ge::Result<std::string> out = std::string();
   if (c->parsed()) out = ge::compile_command(compile);
   if (r->parsed()) out = ge::run_command(run);
   if (e->parsed()) out = ge::explain_command(compile, json);
   if (i->parsed()) out = problem ? ge::problem_command(inspected) : ge::inspect_command(inspected, tasks, check);
   if (d->parsed()) out = ge::dump_command(compile, stage == "imported");
-  if (b->parsed()) out = ge::bench_command(bench);
+  if (pr->parsed()) bench.profile = true;
+  if (b->parsed() || pr->parsed()) out = ge::bench_command(bench);
+  if (df->parsed()) out = ge::diff_command(diff);
+  report.compile = verify.compile = compile;
+  if (re->parsed()) out = ge::report_command(report);
   std::string missed;
-  if (p->parsed()) {
-    auto done = ge::plan_command(plan);
+  auto judge = [&](ge::Result<ge::JudgedOutput> done) {
     out = done.ok() ? ge::Result<std::string>(done->text) : ge::Result<std::string>(done.error());
     if (done.ok()) missed = done->missed;
-  }
+  };
+  if (p->parsed()) judge(ge::plan_command(plan));
+  if (v->parsed()) judge(ge::verify_command(verify));
   if (f->parsed()) out = ge::roofline_command(roofline_threads, roofline_json);
   if (k->parsed()) out = ge::cache_command(action, folder);
   if (o->parsed()) out = ge::ops_command();

@@ -1,21 +1,18 @@
 #include "driver/commands.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "driver/cache.h"
-#include "driver/compile.h"
+#include "driver/command_model.h"
 #include "driver/notes.h"
 #include "driver/report.h"
 #include "driver/roofline.h"
 #include "driver/run.h"
 #include "driver/tensor_io.h"
-#include "import/onnx.h"
-#include "ir/parse.h"
 #include "ir/print.h"
 #include "kernels/isa.h"
 #include "om/writer.h"
@@ -26,75 +23,6 @@
 
 namespace ge {
 namespace {
-
-Result<Options> options_of(const CompileCommand& c) {
-  Options o;
-  for (auto& [name, value] : c.options) GE_RETURN_IF_ERROR(set_option(o, name, value));
-  std::vector<std::string> words = {"ge compile", std::filesystem::path(c.model).filename().string()};
-  for (auto& [name, value] : c.options) words.push_back(format("--{}={}", name, without_folder(name, value)));
-  o.command = join(words, " ");
-  return o;
-}
-
-Result<ir::Graph> read_graph(const std::string& path) {
-  if (!path.ends_with(".ir")) return import_onnx_file(path);
-  GE_TRY(auto file, MappedFile::open(path));
-  return ir::parse(std::string_view(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
-}
-
-Result<Compiled> compile_model(const CompileCommand& c) {
-  GE_TRY(Options o, options_of(c));
-  if (!c.model.ends_with(".ir")) return compile_file(c.model, o);
-  GE_TRY(auto g, read_graph(c.model));
-  return compile_graph(std::move(g), o);
-}
-
-Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand& c) {
-  std::map<std::string, int64_t> sizes;
-  for (auto& s : c.sizes) {
-    size_t equals = s.find('=');
-    int64_t n = 0;
-    const char* end = s.data() + s.size();
-    auto [stop, e] = equals == std::string::npos ? std::from_chars_result{s.data(), std::errc::invalid_argument} : std::from_chars(s.data() + equals + 1, end, n);
-    if (e != std::errc() || stop != end || n < 0) return error(code::kInvalidValue, format("--size {} is not NAME=NUMBER.", s));
-    std::vector<std::string> names;
-    for (auto& symbol : m.program().symbols) names.push_back(symbol->name);
-    std::string name = s.substr(0, equals);
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      std::string near = nearest(name, names);
-      return error(code::kUnknownName, format("--size names '{}', which the model does not have.", name),
-                   names.empty() ? "all its sizes are fixed" : format("its sizes are {}", join(names, ", ")), near.empty() ? "" : format("did you mean '{}'?", near));
-    }
-    sizes[name] = n;
-  }
-  std::map<std::string, Tensor> given;
-  for (auto& text : c.inputs) {
-    size_t equals = text.rfind('=');
-    std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
-    GE_TRY(auto tensors, read_tensors(equals == std::string::npos ? text : text.substr(equals + 1)));
-    for (auto& t : tensors) given[!name.empty() ? name : t.name] = std::move(t.tensor);
-  }
-  auto& ports = m.program().inputs;
-  if (given.size() == 1 && given.count("") && ports.size() == 1) {
-    given[ports[0]->name] = std::move(given[""]);
-    given.erase("");
-  }
-  GE_TRY(auto inputs, seeded_inputs(m, sizes, 4, c.seed));
-  for (auto& [name, tensor] : given) {
-    std::vector<std::string> names;
-    bool found = false;
-    for (size_t i = 0; i < ports.size(); ++i) {
-      names.push_back(ports[i]->name);
-      if (ports[i]->name == name) inputs[i] = std::move(tensor), found = true;
-    }
-    if (!found) {
-      std::string near = nearest(name, names);
-      return error(code::kUnknownName, format("--input names '{}', which the model does not have.", name), format("its inputs are {}", join(names, ", ")),
-                   near.empty() ? "" : format("did you mean '{}'?", near));
-    }
-  }
-  return inputs;
-}
 
 std::string file_name(std::string name) {
   for (char& c : name)
@@ -150,30 +78,20 @@ Result<std::string> explain_command(const CompileCommand& c, bool json) {
   return json ? done.package.notes + "\n" : explain_text(done.package);
 }
 
-namespace {
-
-// The plan for the sizes that are named, or for the seeded ones where none is.
-Result<std::shared_ptr<const runtime::Binding>> bind(runtime::Model& m, const RunCommand& c) {
-  GE_TRY(auto inputs, inputs_of(m, c));
-  std::vector<std::vector<int64_t>> dims;
-  for (auto& t : inputs) dims.push_back(t.dims());
-  return m.bind(dims);
-}
-
-}  // namespace
-
 Result<std::string> inspect_command(const RunCommand& c, bool tasks, bool check_weights) {
   GE_TRY(auto m, runtime::Model::open(c.om, {1, check_weights, false}));
   std::string out = inspect_text(m->package(), tasks) + (check_weights ? "checksums of the weights: right\n" : "");
   if (c.sizes.empty()) return out;
-  GE_TRY(auto b, bind(*m, c));
+  GE_TRY(auto inputs, inputs_of(*m, c));
+  GE_TRY(auto b, bind_for(*m, inputs));
   return out + format("arena for these sizes: {} for 1 thread, lower bound {}{}\n", bytes_text(static_cast<double>(b->arena)),
                       bytes_text(static_cast<double>(b->lower_bound)), b->proved ? " (proved: no smaller one exists)" : "");
 }
 
 Result<std::string> problem_command(const RunCommand& c) {
   GE_TRY(auto m, runtime::Model::open(c.om, {1, false, false}));
-  GE_TRY(auto b, bind(*m, c));
+  GE_TRY(auto inputs, inputs_of(*m, c));
+  GE_TRY(auto b, bind_for(*m, inputs));
   std::string out = "id,lower,upper,size,alignment\n";
   int id = 0;
   for (auto& x : b->intervals) out += format("{},{},{},{},{}\n", id++, x.first, x.last + 1, x.size, x.align);
@@ -194,9 +112,7 @@ Result<std::string> bench_command(const BenchCommand& c) {
   double open_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   GE_TRY(auto inputs, inputs_of(*m, c.run));
   GE_TRY(auto r, bench(*m, inputs, c.warmup, c.iterations, c.seconds));
-  std::vector<std::vector<int64_t>> dims;
-  for (auto& t : inputs) dims.push_back(t.dims());
-  GE_TRY(auto b, m->bind(dims));
+  GE_TRY(auto b, bind_for(*m, inputs));
   if (c.json) {
     nlohmann::ordered_json j = {{"threads", m->threads()}, {"open_ms", open_ms}, {"first_ms", r.first_ms}, {"mean_ms", r.mean_ms}, {"min_ms", r.min_ms},
                                 {"p50_ms", r.p50_ms}, {"p90_ms", r.p90_ms}, {"p99_ms", r.p99_ms}, {"max_ms", r.max_ms}, {"runs", r.runs},

@@ -34,9 +34,24 @@ struct PlanCommand {
   int64_t steps = 0;                // the budget; 0: the default
   bool json = false;
 };
-struct PlanOutput {
-  std::string text;
-  std::string missed;  // why the capacity was not reached, or empty
+struct VerifyCommand {
+  CompileCommand compile;
+  RunCommand run;
+  double tolerance = 1e-3;          // of the largest magnitude of an output
+};
+struct DiffCommand {
+  std::string first, second;        // .om files, or models that are compiled with the defaults
+  RunCommand run;
+};
+struct ReportCommand {
+  CompileCommand compile;
+  RunCommand run;
+  std::string output;               // the page (default: the model's name with .html)
+  bool profile = false;             // runs it, and adds the time of every task
+};
+// A text, and why the command still ends with exit status 1, or "".
+struct JudgedOutput {
+  std::string text, missed;
 };
 
 Result<std::string> compile_command(const CompileCommand& c);
@@ -49,7 +64,13 @@ Result<std::string> problem_command(const RunCommand& c);
 Result<std::string> dump_command(const CompileCommand& c, bool imported);
 Result<std::string> bench_command(const BenchCommand& c);
 // Offsets for the buffers of a CSV problem, by the compiler's planner.
-Result<PlanOutput> plan_command(const PlanCommand& c);
+Result<JudgedOutput> plan_command(const PlanCommand& c);
+// Compiles twice, with the options and with every operator by its reference kernel, and compares the outputs.
+Result<JudgedOutput> verify_command(const VerifyCommand& c);
+// What two compiled models do not have in common: signature, memory, fusions, kernels, outputs on the same inputs.
+Result<std::string> diff_command(const DiffCommand& c);
+// Writes the compile report as one page of HTML that needs nothing else.
+Result<std::string> report_command(const ReportCommand& c);
 // What the machine can do at most, for so many threads (0: one, and all).
 std::string roofline_command(int threads, bool json);
 // action: list, prune or clear.

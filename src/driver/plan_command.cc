@@ -39,7 +39,7 @@ std::string plan_text(const arena::Problem& p, const arena::Plan& plan, double m
 
 }  // namespace
 
-Result<PlanOutput> plan_command(const PlanCommand& c) {
+Result<JudgedOutput> plan_command(const PlanCommand& c) {
   GE_TRY(auto problem, read_problem(c.problem));
   int64_t bound = arena::lower_bound(problem.intervals);
   if (c.capacity && *c.capacity < bound)
@@ -54,7 +54,7 @@ Result<PlanOutput> plan_command(const PlanCommand& c) {
   double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (Verdict sound = arena::validate(problem.intervals, plan.offset, plan.arena); !sound)
     return error(code::kInternal, "The plan is wrong: " + sound.why + ".");
-  PlanOutput out;
+  JudgedOutput out;
   out.text = c.json ? plan_json(problem, plan, ms) : plan_text(problem, plan, ms);
   if (c.capacity && plan.arena > *c.capacity)
     out.missed = plan.proved ? format("no plan fits a capacity of {}: the least arena is {}", *c.capacity, plan.arena)

@@ -31,20 +31,26 @@ bool all_finite(const std::vector<Tensor>& outputs) {
 
 double worst(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   double out = 0;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    double difference = 0, scale = 0;
-    for (int64_t k = 0; k < a[i].count(); ++k) {
-      double x = a[i].at(k), y = b[i].at(k);
-      if (std::isnan(x) && std::isnan(y)) continue;
-      if (x != y) difference = std::isfinite(x - y) ? std::max(difference, std::abs(x - y)) : INFINITY;
-      if (std::isfinite(y)) scale = std::max(scale, std::abs(y));
-    }
-    out = std::max(out, scale > 0 ? difference / scale : difference);
-  }
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) out = std::max(out, difference_of(a[i], b[i]).relative());
   return out;
 }
 
 }  // namespace
+
+double Difference::relative() const { return scale > 0 ? largest / scale : largest; }
+
+Difference difference_of(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return {INFINITY, 0, b.count()};
+  Difference d;
+  for (int64_t k = 0; k < a.count(); ++k) {
+    double x = a.at(k), y = b.at(k);
+    if (std::isfinite(y)) d.scale = std::max(d.scale, std::abs(y));
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    ++d.count;
+    d.largest = std::isfinite(x - y) ? std::max(d.largest, std::abs(x - y)) : INFINITY;
+  }
+  return d;
+}
 
 Result<double> difference_of(const om::Package& a, const om::Package& b) {
   GE_TRY(auto y, seeded_run(b));

@@ -12,6 +12,7 @@
 
 #include "om/program.h"
 #include "passes/trace.h"
+#include "tensor/tensor.h"
 
 namespace ge {
 
@@ -29,6 +30,15 @@ struct Exclusions {
 // compile(exclusions) gives the package without them. `fused` is what the normal compilation fused.
 Result<std::vector<RuleVerdict>> verify_rules(const std::map<std::string, double>& eps, const std::vector<passes::Fused>& fused,
                                               const std::function<Result<om::Package>(const Exclusions&)>& compile, Exclusions& off);
+
+// How far tensor a is from b. NaN equals NaN; other types or sizes are infinitely far.
+struct Difference {
+  double largest = 0;   // max|a - b|
+  double scale = 0;     // max|b| of its finite elements
+  int64_t count = 0;    // elements that are not equal
+  double relative() const;
+};
+Difference difference_of(const Tensor& a, const Tensor& b);
 
 // max|a - b| / max|b|, the worst output of one seeded run of each; where b's outputs are not finite then, of a run
 // whose integers are all 1.

@@ -147,6 +147,8 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
     if (!work.ok()) {
       Error e = std::move(work).take_error();
       if (e.node.empty()) e.node = name;
+      // A call that no compiler writes: the file's fault, not the caller's.
+      if (e.code == code::kInternal) e.code = code::kParse, e.cause = "the file is damaged, or another version of GE wrote it", e.fix = "compile the model again";
       return e;
     }
     task.work = *std::move(work);
