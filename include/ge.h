@@ -27,6 +27,7 @@ typedef enum {
 
 typedef struct ge_model ge_model;
 typedef struct ge_binding ge_binding;
+typedef struct ge_state ge_state;
 
 /* The last failure of this thread; the texts live until its next call. Empty strings where there is nothing
  * to say. code is ATC's where ATC has the case, e.g. "E10410". */
@@ -95,6 +96,26 @@ GE_API ge_status ge_arena(const ge_binding* binding, int64_t* bytes, int64_t* lo
 /* inputs[i] and outputs[i]: dense row-major buffers of the binding's sizes, aligned to their element type.
  * Inputs are not written. On a binding that ran before, nothing is allocated. */
 GE_API ge_status ge_run(const ge_binding* binding, const void* const* inputs, void* const* outputs);
+
+/* States: what a model compiled with --state keeps from run to run (a KV cache). One state is one sequence, or one
+ * batch of them; any model with the same states can run on it (prefill and decode). One call at a time may use it.
+ * A model with states that is bound without one uses a state of its own, as long as the model lives. */
+GE_API int32_t ge_num_states(const ge_model* model);
+GE_API ge_status ge_state_new(ge_model* model, ge_state** state);
+/* NULL is allowed. Bindings keep their state alive. */
+GE_API void ge_state_free(ge_state* state);
+/* Empty again; its memory goes back to the system. */
+GE_API ge_status ge_state_reset(ge_state* state);
+/* Entries (tokens) that it holds. */
+GE_API int64_t ge_state_length(const ge_state* state);
+/* committed: bytes of memory held; reserved: of address space; per_token: what one more entry takes. Any may be NULL. */
+GE_API ge_status ge_state_memory(const ge_state* state, int64_t* committed, int64_t* reserved, int64_t* per_token);
+GE_API ge_status ge_state_fork(const ge_state* state, ge_state** copy);
+GE_API ge_status ge_state_save(const ge_state* state, const char* path);
+GE_API ge_status ge_state_load(ge_state* state, const char* path);
+/* As ge_bind, for what the state holds now: ge_run on the binding reads it and appends to it. As that changes what it
+ * holds, every run of a state that grows needs a binding of its own. state may be NULL: that of the model. */
+GE_API ge_status ge_bind_state(ge_model* model, ge_state* state, const int64_t* const* dims, ge_binding** binding);
 
 #ifdef __cplusplus
 }

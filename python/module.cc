@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <mutex>
 #include <new>
 
 #include "base/log.h"
@@ -60,6 +61,41 @@ ge::Options options_from(const std::map<std::string, std::string>& given) {
   return o;
 }
 
+// Calls that wait for nothing hold the GIL; those that copy content give it back.
+struct PyState {
+  std::shared_ptr<ge::runtime::State> state;
+
+  PyState fork() const {
+    nb::gil_scoped_release release;
+    return {unwrap(state->fork())};
+  }
+  nb::bytes to_bytes() const {
+    std::vector<std::byte> b;
+    {
+      nb::gil_scoped_release release;
+      b = unwrap(state->to_bytes());
+    }
+    return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
+  }
+  void from_bytes(const nb::bytes& data) {
+    std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
+    nb::gil_scoped_release release;
+    unwrap(state->from_bytes(bytes));
+  }
+  nb::dict lengths() const {
+    nb::dict d;
+    for (auto& [name, n] : state->lengths()) d[name.c_str()] = n;
+    return d;
+  }
+  nb::dict memory() const {
+    nb::dict d;
+    d["committed"] = state->committed();
+    d["reserved"] = state->reserved();
+    d["bytes_per_token"] = state->row_bytes();
+    return d;
+  }
+};
+
 class PyModel {
  public:
   explicit PyModel(std::shared_ptr<ge::runtime::Model> m) : model(std::move(m)) {}
@@ -67,16 +103,16 @@ class PyModel {
 
   // One value for each input. Arrays: C-contiguous, of the model's types (those that numpy lacks as integers of
   // their size; strings as (shape, list of bytes)); a sequence is a list of arrays, an optional an array, a list or None.
-  nb::list run(const nb::list& given) { return run(given, nullptr); }
+  nb::list run(const nb::list& given, PyState* state) { return run(given, nullptr, state); }
 
   // The outputs, and (task, kernel, start us, duration us, op) of each task.
-  nb::tuple run_profiled(const nb::list& given) {
+  nb::tuple run_profiled(const nb::list& given, PyState* state) {
     ge::runtime::Profile profile;
-    nb::list outputs = run(given, &profile);
+    nb::list outputs = run(given, &profile, state);
     return nb::make_tuple(outputs, entries(profile));
   }
 
-  nb::list run(const nb::list& given, ge::runtime::Profile* profile) {
+  nb::list run(const nb::list& given, ge::runtime::Profile* profile, PyState* state = nullptr) {
     auto& p = model->program();
     if (given.size() != p.inputs.size())
       throw PyGeError{ge::error(ge::code::kInputMismatch, ge::format("The model takes {} inputs, got {}.", p.inputs.size(), given.size()))};
@@ -86,9 +122,11 @@ class PyModel {
     for (size_t i = 0; i < given.size(); ++i) in.push_back(to_value(given[i], *p.inputs[i], held));
     std::vector<ge::runtime::Value> out;
     ge::Status status;
+    auto* own = state ? state->state.get() : nullptr;
     {
       nb::gil_scoped_release release;
-      auto made = model->run(in, profile, &texts);
+      if (model->has_states()) hold(unwrap(model->state_dims(own)));
+      auto made = model->run(in, profile, &texts, own);
       if (!made.ok()) status = std::move(made).take_error();
       else out = *std::move(made);
     }
@@ -193,12 +231,15 @@ class PyModel {
     d["state"] = m.state;
     d["pool"] = m.pool;
     d["contexts"] = m.contexts;
+    if (!model->has_states()) return d;
+    d["state_reserved"] = m.state_reserved;
+    d["state_bytes_per_token"] = m.state_token;
     return d;
   }
 
   // The arena for these input shapes: bytes, bound, proved, threads.
   nb::dict plan(const std::vector<std::vector<int64_t>>& dims) {
-    auto b = unwrap(model->bind(dims));
+    auto b = unwrap(model->bind(dims, held()));
     nb::dict d;
     d["arena"] = b->arena;
     d["lower_bound"] = b->lower_bound;
@@ -209,12 +250,27 @@ class PyModel {
 
   // The shapes of the outputs for these input shapes.
   std::vector<std::vector<int64_t>> output_shapes(const std::vector<std::vector<int64_t>>& dims) {
-    auto& given = unwrap(model->bind(dims))->output_dims;
+    auto& given = unwrap(model->bind(dims, held()))->output_dims;
     return {given.begin(), given.end()};
   }
 
   // Floating-point operations of a run with these input shapes, as the definitions of the operators count them.
-  double operations(const std::vector<std::vector<int64_t>>& dims) { return unwrap(model->bind(dims))->operations(); }
+  double operations(const std::vector<std::vector<int64_t>>& dims) { return unwrap(model->bind(dims, held()))->operations(); }
+
+  PyState new_state() { return {unwrap(model->new_state())}; }
+  nb::object default_state() {
+    auto s = unwrap(model->default_state());
+    return s ? nb::cast(PyState{s}) : nb::none();
+  }
+  // (name, type, capacity with -1 for what the first run brings, axis that grows or -1) of each state.
+  nb::list states() const {
+    nb::list out;
+    for (auto& port : model->program().states) {
+      auto& s = *model->package().model.states[static_cast<size_t>(port->state)];
+      out.append(nb::make_tuple(s.name, std::string(ge::name(static_cast<ge::DType>(s.dtype))), s.dims, s.axis));
+    }
+    return out;
+  }
 
   // {symbol: (least, most)} of the named sizes.
   nb::dict symbols() const {
@@ -231,6 +287,20 @@ class PyModel {
   }
 
  private:
+  // What the state of the latest run held when it began.
+  struct Latest {
+    std::mutex mutex;
+    ge::runtime::StateDims dims;
+  };
+  std::shared_ptr<Latest> latest_ = std::make_shared<Latest>();
+  void hold(ge::runtime::StateDims dims) {
+    std::lock_guard lock(latest_->mutex);
+    latest_->dims = std::move(dims);
+  }
+  ge::runtime::StateDims held() {
+    std::lock_guard lock(latest_->mutex);
+    return latest_->dims;
+  }
   static std::vector<int64_t> dims_of(const nb::ndarray<nb::ro>& a) {
     std::vector<int64_t> d;
     for (size_t k = 0; k < a.ndim(); ++k) d.push_back(static_cast<int64_t>(a.shape(k)));
@@ -272,9 +342,30 @@ NB_MODULE(_ge, m) {
       .def("milliseconds", [](PyPackage& p) { return p.compiled->milliseconds; })
       .def("from_cache", [](PyPackage& p) { return p.compiled->from_cache; });
 
+  nb::class_<PyState>(m, "State")
+      .def("reset", [](PyState& s) { unwrap(s.state->reset()); })
+      .def("length", [](PyState& s) { return s.state->length(); })
+      .def("lengths", &PyState::lengths)
+      .def("shapes", [](PyState& s) { return s.state->shapes(); })
+      .def("memory", &PyState::memory)
+      .def("fork", &PyState::fork)
+      .def("to_bytes", &PyState::to_bytes)
+      .def("from_bytes", &PyState::from_bytes)
+      .def("save", [](PyState& s, const std::string& path) {
+        nb::gil_scoped_release release;
+        unwrap(s.state->save(path));
+      })
+      .def("load", [](PyState& s, const std::string& path) {
+        nb::gil_scoped_release release;
+        unwrap(s.state->load(path));
+      });
+
   nb::class_<PyModel>(m, "Model")
-      .def("run", nb::overload_cast<const nb::list&>(&PyModel::run))
-      .def("run_profiled", &PyModel::run_profiled)
+      .def("run", nb::overload_cast<const nb::list&, PyState*>(&PyModel::run), nb::arg("inputs"), nb::arg("state").none() = nullptr)
+      .def("run_profiled", &PyModel::run_profiled, nb::arg("inputs"), nb::arg("state").none() = nullptr)
+      .def("new_state", &PyModel::new_state)
+      .def("default_state", &PyModel::default_state)
+      .def("states", &PyModel::states)
       .def("inputs", [](PyModel& p) { return p.ports(true); })
       .def("outputs", [](PyModel& p) { return p.ports(false); })
       .def("memory", &PyModel::memory)

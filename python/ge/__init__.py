@@ -14,8 +14,9 @@ import os
 
 from . import _arrays, _ge, _torch
 from ._error import Error
+from ._state import State
 
-__all__ = ["compile", "load", "Model", "Port", "Error", "__version__"]
+__all__ = ["compile", "load", "Model", "Port", "State", "Error", "__version__"]
 __version__ = _ge.__version__
 
 
@@ -46,23 +47,47 @@ class Model:
         self.inputs = [Port(*t) for t in native.inputs()]
         self.outputs = [Port(*t) for t in native.outputs()]
 
-    def run(self, inputs):
-        """Takes {name: array}, a list in input order, or one array; returns a list of fresh arrays."""
+    def run(self, inputs, state=None):
+        """Takes {name: array}, a list in input order, or one array; returns a list of fresh arrays.
+
+        state: for a model compiled with state=, what it reads and appends to; without one its own (Model.state).
+        """
         arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
-        outputs = self._native.run(arrays)
+        outputs = self._native.run(arrays, _native_state(state))
         self._shapes = [_arrays.shape_of(a) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)]
 
-    def run_profiled(self, inputs):
+    def new_state(self):
+        """An empty State for this model, and for others that have the same states."""
+        return State(self._native.new_state())
+
+    def load_state(self, source):
+        """A State with the content of a file or of bytes that State.save() made."""
+        state = self.new_state()
+        state.load(source)
+        return state
+
+    @property
+    def state(self):
+        """The State of runs that are given none; None where the model has no states."""
+        native = self._native.default_state()
+        return None if native is None else State(native)
+
+    @property
+    def states(self):
+        """{name: (dtype, capacity, axis that grows)}; -1 in front of a capacity: as many as the first run brings."""
+        return {name: (_arrays.numpy_type(dtype), tuple(dims), None if axis < 0 else axis) for name, dtype, dims, axis in self._native.states()}
+
+    def run_profiled(self, inputs, state=None):
         """The outputs of run(), and (task, kernel, start in us, duration in us, op) for each task."""
         arrays = [_arrays.to_native(v, p) for v, p in zip(self.in_order(inputs), self.inputs)]
-        outputs, tasks = self._native.run_profiled(arrays)
+        outputs, tasks = self._native.run_profiled(arrays, _native_state(state))
         self._shapes = [_arrays.shape_of(a) for a in arrays]
         return [_arrays.from_native(a, p) for a, p in zip(outputs, self.outputs)], tasks
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs, state=None):
         """One array for each input; gives one value or a tuple, torch tensors if it was given such."""
-        outputs = self.run(list(inputs))
+        outputs = self.run(list(inputs), state)
         if any(_arrays.is_torch(v) for v in inputs):
             outputs = [_arrays.to_torch(a) for a in outputs]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -173,6 +198,14 @@ def load(om, threads=None, weights="map", check="meta"):
     else:
         native = _ge.load_file(os.fspath(om), _threads(threads), check == "all", weights == "huge")
     return Model(native)
+
+
+def _native_state(state):
+    if state is None:
+        return None
+    if not isinstance(state, State):
+        raise Error(f"A state is made by Model.new_state(), not a {type(state).__name__}.", "E10001")
+    return state._native
 
 
 def _threads(threads):

@@ -19,6 +19,11 @@ struct ge_model {
 struct ge_binding {
   std::shared_ptr<ge::runtime::Model> model;
   std::shared_ptr<const ge::runtime::Binding> binding;
+  std::shared_ptr<ge::runtime::State> state;
+};
+
+struct ge_state {
+  std::shared_ptr<ge::runtime::State> state;
 };
 
 namespace {
@@ -42,6 +47,14 @@ ge_status guarded(F f) {
   } catch (const std::exception& e) {
     return failed(ge::error(ge::code::kInternal, e.what()));
   }
+}
+
+ge_status done(ge::Status s) { return s.ok() ? GE_OK : failed(std::move(s).take()); }
+
+ge_status given(ge::Result<std::shared_ptr<ge::runtime::State>> s, ge_state** state) {
+  if (!s.ok()) return failed(std::move(s).take_error());
+  *state = new ge_state{*std::move(s)};
+  return GE_OK;
 }
 
 std::vector<int64_t> dims_of(const ge::om::ProgramT& p, const ge::om::PortT& port) {
@@ -116,7 +129,9 @@ void ge_model_trim(ge_model* m) {
   if (m) m->model->trim();
 }
 
-ge_status ge_bind(ge_model* m, const int64_t* const* dims, ge_binding** binding) {
+ge_status ge_bind(ge_model* m, const int64_t* const* dims, ge_binding** binding) { return ge_bind_state(m, nullptr, dims, binding); }
+
+ge_status ge_bind_state(ge_model* m, ge_state* state, const int64_t* const* dims, ge_binding** binding) {
   if (!m || (!dims && !m->input_dims.empty()) || !binding) return invalid("ge_bind needs a model, sizes and a place for the binding.");
   return guarded([&]() -> ge_status {
     std::vector<std::vector<int64_t>> shapes;
@@ -124,11 +139,54 @@ ge_status ge_bind(ge_model* m, const int64_t* const* dims, ge_binding** binding)
       if (!dims[i] && !m->input_dims[i].empty()) return invalid("ge_bind needs the sizes of every input.");
       shapes.emplace_back(dims[i], dims[i] + m->input_dims[i].size());
     }
-    auto b = m->model->bind(shapes);
+    ge::Result<ge::runtime::StateDims> held = ge::runtime::StateDims();
+    if (m->model->has_states() || state) held = m->model->state_dims(state ? state->state.get() : nullptr);
+    if (!held.ok()) return failed(std::move(held).take_error());
+    auto b = m->model->bind(shapes, *held);
     if (!b.ok()) return failed(std::move(b).take_error());
-    *binding = new ge_binding{m->model, *b};
+    *binding = new ge_binding{m->model, *b, state ? state->state : nullptr};
     return GE_OK;
   });
+}
+
+int32_t ge_num_states(const ge_model* m) { return m ? static_cast<int32_t>(m->model->program().states.size()) : 0; }
+
+ge_status ge_state_new(ge_model* m, ge_state** state) {
+  if (!m || !state) return invalid("ge_state_new needs a model and a place for the state.");
+  return guarded([&] { return given(m->model->new_state(), state); });
+}
+
+void ge_state_free(ge_state* state) { delete state; }
+
+ge_status ge_state_reset(ge_state* s) {
+  return s ? guarded([&] { return done(s->state->reset()); }) : invalid("There is no state.");
+}
+
+int64_t ge_state_length(const ge_state* s) { return s ? s->state->length() : 0; }
+
+ge_status ge_state_memory(const ge_state* s, int64_t* committed, int64_t* reserved, int64_t* per_token) {
+  if (!s) return invalid("There is no state.");
+  return guarded([&] {
+    if (committed) *committed = s->state->committed();
+    if (reserved) *reserved = s->state->reserved();
+    if (per_token) *per_token = s->state->row_bytes();
+    return GE_OK;
+  });
+}
+
+ge_status ge_state_fork(const ge_state* s, ge_state** copy) {
+  if (!s || !copy) return invalid("ge_state_fork needs a state and a place for the copy.");
+  return guarded([&] { return given(s->state->fork(), copy); });
+}
+
+ge_status ge_state_save(const ge_state* s, const char* path) {
+  if (!s || !path) return invalid("ge_state_save needs a state and a path.");
+  return guarded([&] { return done(s->state->save(path)); });
+}
+
+ge_status ge_state_load(ge_state* s, const char* path) {
+  if (!s || !path) return invalid("ge_state_load needs a state and a path.");
+  return guarded([&] { return done(s->state->load(path)); });
 }
 
 void ge_binding_free(ge_binding* binding) { delete binding; }
@@ -162,7 +220,7 @@ ge_status ge_run(const ge_binding* b, const void* const* inputs, void* const* ou
   for (size_t i = 0; i < p.outputs.size(); ++i)
     if (!outputs || !outputs[i]) return invalid("An output's buffer is missing.");
   return guarded([&]() -> ge_status {
-    ge::Status s = b->model->run(b->binding, std::span(inputs, p.inputs.size()), std::span(outputs, p.outputs.size()));
+    ge::Status s = b->model->run(b->binding, std::span(inputs, p.inputs.size()), std::span(outputs, p.outputs.size()), nullptr, b->state.get());
     return s.ok() ? GE_OK : failed(std::move(s).take());
   });
 }

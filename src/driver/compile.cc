@@ -20,6 +20,7 @@
 #include "driver/precision_options.h"
 #include "driver/precision_report.h"
 #include "driver/shapes.h"
+#include "driver/states.h"
 #include "driver/verify.h"
 #include "import/about.h"
 #include "import/onnx.h"
@@ -57,7 +58,14 @@ Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerRe
   r["reference_ops"] = lowered.reference_ops;
   r["aliases"] = {{"views", lowered.aliases.views}, {"parts", lowered.aliases.parts}, {"in_place", lowered.aliases.in_place}, {"outputs", lowered.aliases.outputs}};
   r["memory"]["weights"] = lowered.weights;
-  r["memory"]["state"] = 0;
+  r["states"] = Json::array();
+  int64_t capacity = 0, row = 0;
+  for (auto& s : lowered.states) {
+    r["states"].push_back({{"name", s.name}, {"input", s.input}, {"output", s.output}, {"update", s.update}, {"why", s.why}, {"bytes", s.capacity}, {"bytes_per_token", s.row}});
+    capacity += s.capacity, row += s.row;
+  }
+  r["memory"]["state"] = capacity;
+  r["memory"]["state_bytes_per_token"] = row;
   r["memory"]["pool"] = 0;
   return r;
 }
@@ -147,6 +155,11 @@ Status edit(ir::Graph& g, const Options& o) {
     GE_RETURN_IF_ERROR(set_output_types(g, o.output_type));
   }
   GE_RETURN_IF_ERROR(set_fp16_inputs(g, o.precision.fp16_inputs));
+  if (!o.state.empty()) {
+    GE_RETURN_IF_ERROR(passes::infer(g));
+    GE_TRY(bool refined, mark_states(g, o.state));
+    if (refined) GE_RETURN_IF_ERROR(passes::infer(g));
+  }
   set_order(g, o.topo_sorting_mode);
   return ok();
 }
@@ -236,6 +249,7 @@ Result<std::vector<RuleVerdict>> check_rules(const ir::Graph& graph, const Compi
   if (eps.empty()) return std::vector<RuleVerdict>();
   return verify_rules(eps, c.trace.all_fused(), [&](const Exclusions& x) -> Result<om::Package> {
     GE_TRY(Compiled one, run_passes(graph, o, x));
+    one.graph.states.clear();   // seeded inputs stand for what states hold
     lower::LowerReport ignored;
     return lower::lower(one.graph, {o.reuse_memory, o.reference}, ignored);
   }, off);
@@ -251,7 +265,9 @@ Result<std::optional<double>> check_precision(const ir::Graph& graph, const Comp
   if (built) other.bf16_types.clear(), other.bf16_nodes.clear();
   GE_TRY(Compiled changed, run_passes(graph, o, off, &other));
   lower::LowerReport ignored;
-  GE_TRY(auto here, lower::lower(c.graph, {o.reuse_memory, o.reference}, ignored));
+  ir::Graph built_graph = c.graph;
+  built_graph.states.clear(), changed.graph.states.clear();   // seeded inputs stand for what states hold
+  GE_TRY(auto here, lower::lower(built_graph, {o.reuse_memory, o.reference}, ignored));
   GE_TRY(auto there, lower::lower(changed.graph, {o.reuse_memory, o.reference}, ignored));
   GE_TRY(double moved, built ? difference_of(here, there) : difference_of(there, here));
   return std::optional<double>(moved);
@@ -259,7 +275,7 @@ Result<std::optional<double>> check_precision(const ir::Graph& graph, const Comp
 
 // Everything in the options that the result depends on, as text.
 std::string options_text(const Options& o) {
-  std::string t = format("{} {} {} {} {} {} {} {} {} {} {} {}", o.single_stream, o.multi_stream, o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
+  std::string t = "state " + o.state + " " + format("{} {} {} {} {} {} {} {} {} {} {} {}", o.single_stream, o.multi_stream, o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
   t += " name " + o.name + " backend " + o.op_backend;
   t += format(" gears {} {} {} hint {}", o.dynamic_batch_size, o.dynamic_image_size, o.dynamic_dims, o.input_hint_shape);
   for (auto& [k, v] : o.input_shape) t += " shape " + k + ":" + join(v, ",");

@@ -95,6 +95,7 @@ const Entry kOptions[] = {
        o.feed = list_of(v, ';');
        return ok();
      }},
+    {"state", [](Options& o, const std::string&, const std::string& v) -> Status { o.state = v == "off" || v == "0" ? "" : v; return ok(); }},
     {"input_shape_range", [](Options& o, const std::string&, const std::string& v) -> Status {
        // The older spelling: the sizes stand in brackets.
        std::string plain;

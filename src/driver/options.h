@@ -29,6 +29,7 @@ struct Options {
   std::map<std::string, std::vector<std::string>> input_shape;
   std::string dynamic_batch_size, dynamic_image_size, dynamic_dims;  // gears: the only sizes for the -1 of input_shape
   std::string input_hint_shape;          // "0:[3,224]": sizes for which memory is planned while compiling
+  std::string state;                     // "auto" or "in:out[:axis[:capacity]];...": caches that live from run to run (states.h)
   std::vector<std::string> feed;         // inputs with a default in the model that are fed all the same
   bool reuse_memory = true;              // arena, views, in place; off to see what they give
   bool fusion = true;                    // off: no rule at all, vector programs included

@@ -85,6 +85,15 @@ std::string explain_text(const om::Package& package) {
       out += "\n";
     }
   }
+  if (r.contains("states") && !r["states"].empty()) {
+    out += format("states: {} ({} a token)\n", r["states"].size(), bytes_text(r["memory"]["state_bytes_per_token"].get<double>()));
+    for (auto& s : r["states"]) {
+      out += format("  {}: {} ({} -> {})", s["name"].get<std::string>(), s["update"].get<std::string>(), s["input"].get<std::string>().empty() ? "-" : s["input"].get<std::string>(),
+                    s["output"].get<std::string>().empty() ? "-" : s["output"].get<std::string>());
+      if (!s["why"].get<std::string>().empty()) out += ": " + s["why"].get<std::string>();
+      out += "\n";
+    }
+  }
   out += precision_text(r);
   if (!r["switched_off"].empty()) out += format("switched off: {}\n", some(r["switched_off"], 100));
   if (!r["reference_ops"].empty()) out += format("on reference kernels: {}\n", some(r["reference_ops"], 100));
@@ -137,6 +146,12 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   if (r.contains("memory") && r["memory"].contains("arena"))
     out += format("arena: {} for {} thread, lower bound {}{}\n", bytes_text(r["memory"]["arena"].get<double>()), r["memory"]["threads"].get<int>(),
                   bytes_text(r["memory"]["lower_bound"].get<double>()), r["memory"]["proved"].get<bool>() ? " (proved: no smaller one exists)" : "");
+  for (auto& s : p.states) {
+    auto& t = *model.states[static_cast<size_t>(s->state)];
+    std::vector<std::string> dims;
+    for (size_t k = 0; k < t.dims.size(); ++k) dims.push_back(static_cast<int>(k) == t.axis ? format("up to {}", t.dims[k]) : t.dims[k] < 0 ? "?" : format("{}", t.dims[k]));
+    out += format("state: {} {}[{}]\n", t.name, name(static_cast<DType>(t.dtype)), join(dims, ","));
+  }
   for (const char* kind : {"state", "pool"}) {
     bool said = r.contains("memory") && r["memory"].contains(kind) && r["memory"][kind].is_number();
     out += format("{}: {}\n", kind, bytes_text(said ? r["memory"][kind].get<double>() : 0.0));

@@ -90,6 +90,15 @@ struct Gears {
   std::vector<std::vector<int64_t>> sizes;
 };
 
+// A tensor that lives from run to run: input `input` is what it holds when a run begins, output `output` what it
+// holds when the run has ended. Both stay inputs and outputs of the Graph, so passes need not know of states.
+struct State {
+  std::string name;
+  int input = -1, output = -1;           // numbers; -1: none
+  int axis = -1;                         // that grows; -1: none does
+  int64_t capacity = 0;                  // of that axis
+};
+
 class Graph {
  public:
   Graph() = default;
@@ -102,6 +111,7 @@ class Graph {
   std::string scope;                     // begins the names of a nested graph's own symbols: no two graphs share one
   std::map<std::string, SymbolInfo, std::less<>> symbols;
   Gears gears;
+  std::vector<State> states;
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> output_names;  // what the user calls them (values may be renamed or shared)
 

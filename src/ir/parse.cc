@@ -56,6 +56,7 @@ class Parser {
     while (!eat("}")) {
       if (at_end()) return bad("'}' is expected");
       if (eat("symbol ")) GE_RETURN_IF_ERROR(symbol(g));
+      else if (eat("state ")) GE_RETURN_IF_ERROR(state(g, outs));
       else GE_RETURN_IF_ERROR(statement(g));
     }
     for (auto& o : outs) {
@@ -199,6 +200,32 @@ class Parser {
     GE_RETURN_IF_ERROR(expect(".."));
     GE_TRY(double high, number());
     g.symbols[n] = {static_cast<int64_t>(low), high >= 9e18 ? INT64_MAX : static_cast<int64_t>(high)};
+    return ok();
+  }
+  // state "name" %input %output axis N capacity N, with - where there is none.
+  Status state(Graph& g, const std::vector<std::string>& outs) {
+    State x;
+    GE_TRY(x.name, quoted());
+    if (!eat("-")) {
+      GE_RETURN_IF_ERROR(expect("%"));
+      std::string n = word();
+      for (size_t i = 0; i < g.inputs.size(); ++i)
+        if (g.value(g.inputs[i]).name == n) x.input = static_cast<int>(i);
+      if (x.input < 0) return bad(format("%{} is no input", n));
+    }
+    if (!eat("-")) {
+      GE_RETURN_IF_ERROR(expect("%"));
+      std::string n = word();
+      for (size_t i = 0; i < outs.size(); ++i)
+        if (outs[i] == n) x.output = static_cast<int>(i);
+      if (x.output < 0) return bad(format("%{} is no output", n));
+    }
+    GE_RETURN_IF_ERROR(expect("axis"));
+    GE_TRY(double axis, number());
+    GE_RETURN_IF_ERROR(expect("capacity"));
+    GE_TRY(double capacity, number());
+    x.axis = static_cast<int>(axis), x.capacity = static_cast<int64_t>(capacity);
+    g.states.push_back(std::move(x));
     return ok();
   }
   Result<double> number_until_dots() {

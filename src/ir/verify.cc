@@ -55,6 +55,8 @@ Status verify(const Graph& g) {
         return broken(g, format("a use of {} is stale", v.name));
     }
   }
+  for (auto& s : g.states)
+    if (s.input >= static_cast<int>(g.inputs.size()) || s.output >= static_cast<int>(g.outputs.size())) return broken(g, format("state {} names no input or output", s.name));
   if (g.outputs.size() != g.output_names.size()) return broken(g, "outputs and their names differ in number");
   for (ValueId v : g.outputs) {
     if (!v) return broken(g, "an output is missing");

@@ -21,7 +21,9 @@ class Emitter {
       : g_(g), placement_(placement), lowered_(lowered), shared_(shared), package_(shared.package), exprs_(p_), buffer_of_(placement.storages().size(), -1) {}
 
   Status run(bool reuse, size_t program) {
+    number_ports();
     symbols();
+    state_symbols();
     gears();
     ports();
     if (shared_.weights.empty()) shared_.weights.reserve(most_weights());
@@ -71,7 +73,7 @@ class Emitter {
         if (o.storage >= 0) writer[static_cast<size_t>(o.storage)] = static_cast<int>(i);
     for (auto& symbol : p_.symbols) {
       auto it = lowered_.sources.find(symbol->name);
-      if (symbol->input >= 0 || it == lowered_.sources.end()) continue;
+      if (symbol->input >= 0 || symbol->state >= 0 || it == lowered_.sources.end()) continue;
       auto& from = it->second;
       symbol->buffer = buffer_of_[static_cast<size_t>(from.storage)];
       symbol->element = from.element;
@@ -83,24 +85,49 @@ class Emitter {
     }
   }
 
+  // Inputs and outputs of states are no ports: the others move up.
+  void number_ports() {
+    input_port_.assign(g_.inputs.size(), 0);
+    output_port_.assign(g_.outputs.size(), 0);
+    for (auto& s : g_.states) {
+      if (s.input >= 0) input_port_[static_cast<size_t>(s.input)] = -1;
+      if (s.output >= 0) output_port_[static_cast<size_t>(s.output)] = -1;
+    }
+    for (auto* list : {&input_port_, &output_port_})
+      for (int next = 0; int& p : *list)
+        if (p >= 0) p = next++;
+  }
+
   // Symbols in the order of the inputs' axes, each with the first axis that gives its value.
   void symbols() {
     for (size_t i = 0; i < g_.inputs.size(); ++i) {
       auto& type = g_.value(g_.inputs[i]).type;
-      auto& dims = type.dims;
-      if (type.kind != ir::TypeKind::tensor) continue;
-      for (size_t k = 0; k < dims.size(); ++k) {
-        if (dims[k].known()) continue;
-        auto name = dims[k].symbol_name();
-        GE_CHECK(!name.empty(), "a size of an input is an expression");
-        if (!sourced_.insert(std::string(name)).second) continue;
-        auto& symbol = *p_.symbols[static_cast<size_t>(exprs_.symbol(name))];
-        symbol.input = static_cast<int>(i);
-        symbol.axis = static_cast<int>(k);
-        auto it = g_.symbols.find(name);
-        if (it != g_.symbols.end()) symbol.min = it->second.min, symbol.max = it->second.max;
-      }
+      if (type.kind != ir::TypeKind::tensor || input_port_[i] < 0) continue;
+      for (size_t k = 0; k < type.dims.size(); ++k)
+        if (auto* symbol = first_met(type.dims[k])) symbol->input = input_port_[i], symbol->axis = static_cast<int>(k);
     }
+  }
+
+  // Those that only what a state holds gives.
+  void state_symbols() {
+    for (size_t i = 0; i < g_.states.size(); ++i) {
+      if (g_.states[i].input < 0) continue;
+      auto& dims = g_.value(g_.inputs[static_cast<size_t>(g_.states[i].input)]).type.dims;
+      for (size_t k = 0; k < dims.size(); ++k)
+        if (auto* symbol = first_met(dims[k])) symbol->state = static_cast<int>(i), symbol->axis = static_cast<int>(k);
+    }
+  }
+
+  // The symbol of an input's size, when it is met for the first time.
+  om::SymbolT* first_met(const Dim& d) {
+    if (d.known()) return nullptr;
+    auto name = d.symbol_name();
+    GE_CHECK(!name.empty(), "a size of an input is an expression");
+    if (!sourced_.insert(std::string(name)).second) return nullptr;
+    auto* symbol = p_.symbols[static_cast<size_t>(exprs_.symbol(name))].get();
+    auto it = g_.symbols.find(name);
+    if (it != g_.symbols.end()) symbol->min = it->second.min, symbol->max = it->second.max;
+    return symbol;
   }
 
   std::unique_ptr<om::PortT> port(const std::string& name, const ir::Type& type, int buffer) {
@@ -120,14 +147,42 @@ class Emitter {
     std::vector<int> output_buffer(g_.outputs.size(), -1);
     for (size_t s = 0; s < buffer_of_.size(); ++s) {
       auto& x = placement_.storages()[s];
-      if (x.kind != StorageKind::input && x.kind != StorageKind::output) continue;
+      if (x.kind != StorageKind::input && x.kind != StorageKind::output && x.kind != StorageKind::state) continue;
       buffer(s);
       if (x.kind == StorageKind::output) output_buffer[static_cast<size_t>(x.index)] = buffer_of_[s];
     }
-    for (ValueId v : g_.inputs)
-      p_.inputs.push_back(port(g_.value(v).name, g_.value(v).type, buffer_of_[static_cast<size_t>(placement_.at(v).storage)]));
+    for (size_t i = 0; i < g_.inputs.size(); ++i) {
+      ValueId v = g_.inputs[i];
+      if (input_port_[i] >= 0) p_.inputs.push_back(port(g_.value(v).name, g_.value(v).type, buffer_of_[static_cast<size_t>(placement_.at(v).storage)]));
+    }
     for (size_t i = 0; i < g_.outputs.size(); ++i)
-      p_.outputs.push_back(port(g_.output_names[i], g_.value(g_.outputs[i]).type, output_buffer[i]));
+      if (output_port_[i] >= 0) p_.outputs.push_back(port(g_.output_names[i], g_.value(g_.outputs[i]).type, output_buffer[i]));
+    states();
+  }
+
+  void states() {
+    for (size_t i = 0; i < g_.states.size(); ++i) {
+      auto& s = g_.states[i];
+      auto& place = placement_.states()[i];
+      auto list = [&](const std::vector<Dim>& dims) {
+        std::vector<int32_t> out;
+        for (auto& d : dims) out.push_back(exprs_.add(d));
+        return out;
+      };
+      auto port = std::make_unique<om::StatePortT>();
+      port->state = static_cast<int>(package_.model.states.size());
+      port->name = s.name;
+      port->capacity = list(place.capacity);
+      if (s.input >= 0) port->in = list(g_.value(g_.inputs[static_cast<size_t>(s.input)]).type.dims);
+      if (s.output >= 0 && place.update != plan::StateUpdate::kept) port->out = list(g_.value(g_.outputs[static_cast<size_t>(s.output)]).type.dims);
+      auto state = std::make_unique<om::StateT>();
+      state->name = s.name;
+      state->dtype = static_cast<uint8_t>(placement_.storages()[static_cast<size_t>(place.storage)].dtype);
+      for (auto& d : place.capacity) state->dims.push_back(d.known() ? d.value() : -1);
+      state->axis = s.axis;
+      package_.model.states.push_back(std::move(state));
+      p_.states.push_back(std::move(port));
+    }
   }
 
   // The buffer of a storage, made when it is first met; equal weights share one.
@@ -147,9 +202,14 @@ class Emitter {
       if (type.kind == ir::TypeKind::tensor && type.ranked) b->bytes = exprs_.add(storage.elements * Dim(size_of(storage.dtype)));
       b->first = lowered_.first[s];
       b->last = lowered_.last[s];
-    } else {
-      b->kind = storage.kind == StorageKind::input ? om::BufferKind::input : om::BufferKind::output;
+    } else if (storage.kind == StorageKind::state) {
+      b->kind = om::BufferKind::state;
+      b->bytes = exprs_.add(storage.elements * Dim(size_of(storage.dtype)));
       b->index = storage.index;
+    } else {
+      bool input = storage.kind == StorageKind::input;
+      b->kind = input ? om::BufferKind::input : om::BufferKind::output;
+      b->index = (input ? input_port_ : output_port_)[static_cast<size_t>(storage.index)];
     }
     if (storage.value) b->value = static_cast<om::ValueKind>(g_.value(storage.value).type.kind);
     buffer_of_[s] = static_cast<int>(p_.buffers.size());
@@ -252,6 +312,7 @@ class Emitter {
   om::Package& package_;
   om::ProgramT p_;
   ExpressionList exprs_;
+  std::vector<int> input_port_, output_port_;   // of the graph's inputs and outputs: their ports, or -1
   std::vector<int> buffer_of_;               // storage -> buffer
   std::map<std::pair<uint64_t, uint64_t>, int> weight_buffer_;   // by place in the weights
   std::vector<std::string> tensors_;

@@ -39,6 +39,9 @@ class Lowering {
   Operand whole(Operand o, NodeId id);
   Status sources(ops::LowerContext& c, const std::vector<int>& temps);
   Status copy_outputs();
+  void copy_states();
+  void copy(const Operand& from, const Operand& to);
+  void report_states();
   Status lower_graphs();
   void keep_needed();
   void lifetimes();
@@ -212,7 +215,7 @@ Status Lowering::sources(ops::LowerContext& c, const std::vector<int>& temps) {
 // A task is needed when something reads, directly or not, what it writes.
 void Lowering::keep_needed() {
   std::vector<bool> wanted(placement_.storages().size());
-  for (size_t s = 0; s < wanted.size(); ++s) wanted[s] = placement_.storages()[s].kind == plan::StorageKind::output;
+  for (size_t s = 0; s < wanted.size(); ++s) wanted[s] = placement_.storages()[s].kind == plan::StorageKind::output || placement_.storages()[s].kind == plan::StorageKind::state;
   // A size may be asked for by a task that stands before the one that decides it.
   bool again = true;
   while (again) {
@@ -323,6 +326,36 @@ Status Lowering::copy_outputs() {
   return ok();
 }
 
+void Lowering::copy(const Operand& from, const Operand& to) {
+  Task t;
+  t.spec.kernel = "move.copy";
+  t.kernel = kernels::find(t.spec.kernel);
+  t.in.push_back(from);
+  t.out.push_back(to);
+  tasks_.push_back(std::move(t));
+}
+
+// States whose output was made elsewhere. All that reads states has run by then; what lies in one itself goes by
+// way of the arena, as another copy may overwrite it.
+void Lowering::copy_states() {
+  std::vector<std::pair<Operand, Operand>> last;
+  for (size_t i = 0; i < g_.states.size(); ++i) {
+    auto& place = placement_.states()[i];
+    if (place.update != plan::StateUpdate::copied) continue;
+    ValueId v = g_.outputs[static_cast<size_t>(g_.states[i].output)];
+    auto& type = g_.value(v).type;
+    Operand from{placement_.at(v).storage, type.dtype, placement_.at(v).view}, to{place.storage, type.dtype, Strided::dense(place.capacity)};
+    to.view.dims = type.dims;
+    if (placement_.storages()[static_cast<size_t>(from.storage)].kind == plan::StorageKind::state) {
+      Operand between{placement_.add_storage({plan::StorageKind::arena, -1, {}, type.dtype, product(type.dims)}), type.dtype, Strided::dense(type.dims)};
+      copy(from, between);
+      from = between;
+    }
+    last.push_back({from, to});
+  }
+  for (auto& [from, to] : last) copy(from, to);
+}
+
 Status Lowering::lower_graphs() {
   for (auto& t : tasks_)
     for (auto& graph : t.spec.graphs) {
@@ -331,6 +364,26 @@ Status Lowering::lower_graphs() {
       t.programs.push_back(*index);
     }
   return ok();
+}
+
+void Lowering::report_states() {
+  static constexpr const char* kUpdates[] = {"kept", "appended", "written", "copied"};
+  for (size_t i = 0; i < g_.states.size(); ++i) {
+    auto& s = g_.states[i];
+    auto& place = placement_.states()[i];
+    LowerReport::State r;
+    r.name = s.name;
+    if (s.input >= 0) r.input = g_.value(g_.inputs[static_cast<size_t>(s.input)]).name;
+    if (s.output >= 0) r.output = g_.output_names[static_cast<size_t>(s.output)];
+    r.update = kUpdates[static_cast<int>(place.update)];
+    r.why = place.why;
+    // Of one sequence where their number is open.
+    r.capacity = size_of(placement_.storages()[static_cast<size_t>(place.storage)].dtype);
+    for (auto& d : place.capacity)
+      if (d.known()) r.capacity *= d.value();
+    r.row = s.axis >= 0 ? r.capacity / s.capacity : 0;
+    report_.states.push_back(std::move(r));
+  }
 }
 
 Result<int> Lowering::run() {
@@ -345,6 +398,7 @@ Result<int> Lowering::run() {
   if (failures.size() > 1) first_failure.message += "\nall of them:\n  " + join(failures, "\n  ");
   if (!failures.empty()) return first_failure;
   GE_RETURN_IF_ERROR(copy_outputs());
+  copy_states();
   keep_needed();
   GE_RETURN_IF_ERROR(cut_segments(g_, placement_, lowered_));
   lifetimes();
@@ -356,6 +410,7 @@ Result<int> Lowering::run() {
   std::vector<std::string> tensors;
   GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, options_.reuse, shared_, program, tensors));
   if (program == 0) report_.tensors = std::move(tensors);
+  report_states();
   report_.tasks += static_cast<int>(tasks_.size());
   report_.aliases.views += placement_.counts.views;
   report_.aliases.parts += placement_.counts.parts;

@@ -21,6 +21,12 @@ struct LowerReport {
   int64_t weights = 0;          // bytes
   int tasks = 0;
   std::vector<std::string> reference_ops;  // ops that run on a reference kernel
+  // How a run brings a state up to date: the states of the model, in their order.
+  struct State {
+    std::string name, input, output, update, why;   // update: kept, appended, written or copied
+    int64_t capacity = 0, row = 0;                  // bytes; row: of one entry of the axis that grows
+  };
+  std::vector<State> states;
   std::vector<std::string> tensors;        // of each buffer of the program: the value that it ends up holding
 };
 

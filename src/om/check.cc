@@ -1,6 +1,8 @@
 #include "om/check.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -72,6 +74,26 @@ Status check_symbol(const SymbolT& s, const ProgramT& p) {
   return ok();
 }
 
+Status check_state(const StatePortT& s, const ProgramT& p, const ModelT& model) {
+  if (s.state < 0 || static_cast<size_t>(s.state) >= model.states.size()) return damaged("a program names no state");
+  for (auto* sizes : {&s.capacity, &s.in, &s.out}) GE_RETURN_IF_ERROR(check_indices(*sizes, p, "a state's size"));
+  auto rank = model.states[static_cast<size_t>(s.state)]->dims.size();
+  if (s.capacity.size() != rank || (!s.in.empty() && s.in.size() != rank) || (!s.out.empty() && s.out.size() != rank)) return damaged("a state has another rank");
+  return ok();
+}
+
+Status check_states(const ModelT& model) {
+  std::set<std::string_view> names;
+  for (auto& s : model.states) {
+    if (!is_utf8(s->name) || !names.insert(s->name).second) return damaged("two states have one name");
+    if (s->dtype >= kDTypeCount || size_of(static_cast<DType>(s->dtype)) <= 0) return damaged(format("state '{}' has an unknown type", s->name));
+    if (s->axis < -1 || s->axis >= static_cast<int32_t>(s->dims.size())) return damaged(format("state '{}' grows along no axis", s->name));
+    for (size_t i = 0; i < s->dims.size(); ++i)
+      if (s->dims[i] < (i == 0 && s->axis != 0 ? -1 : 0)) return damaged(format("state '{}' has a negative size", s->name));
+  }
+  return ok();
+}
+
 Status check_task(const TaskT& t, const ProgramT& p, const Package& package) {
   if (any_null(t.alternatives) || t.alternatives.empty()) return damaged(format("task {} has nothing to run", t.name));
   for (auto& a : t.alternatives) {
@@ -90,7 +112,7 @@ Status check_task(const TaskT& t, const ProgramT& p, const Package& package) {
 // Names go into messages, JSON and Python's strings.
 bool readable(const ProgramT& p) {
   auto named = [](auto& list) { return std::all_of(list.begin(), list.end(), [](auto& x) { return is_utf8(x->name); }); };
-  if (!named(p.symbols) || !named(p.inputs) || !named(p.outputs)) return false;
+  if (!named(p.symbols) || !named(p.inputs) || !named(p.outputs) || !named(p.states)) return false;
   return std::all_of(p.tasks.begin(), p.tasks.end(), [](auto& t) {
     return is_utf8(t->name) && is_utf8(t->op) && std::all_of(t->origins.begin(), t->origins.end(), [](auto& o) { return is_utf8(o); });
   });
@@ -105,7 +127,7 @@ bool readable(const ModelT& m) {
 
 Status check_program(const ProgramT& p, const Package& package) {
   if (any_null(p.symbols) || any_null(p.inputs) || any_null(p.outputs) || any_null(p.buffers) || any_null(p.tasks) ||
-      any_null(p.segments) || any_null(p.plans))
+      any_null(p.segments) || any_null(p.plans) || any_null(p.states))
     return damaged("a table is empty");
   if (!readable(p)) return damaged("a name is not UTF-8");
   GE_RETURN_IF_ERROR(check_exprs(p));
@@ -113,6 +135,7 @@ Status check_program(const ProgramT& p, const Package& package) {
     for (auto& port : *ports) GE_RETURN_IF_ERROR(check_port(*port, p));
   for (auto& b : p.buffers) GE_RETURN_IF_ERROR(check_buffer(*b, p));
   for (auto& s : p.symbols) GE_RETURN_IF_ERROR(check_symbol(*s, p));
+  for (auto& s : p.states) GE_RETURN_IF_ERROR(check_state(*s, p, package.model));
   for (auto& t : p.tasks) GE_RETURN_IF_ERROR(check_task(*t, p, package));
   int32_t at = 0;
   for (auto& s : p.segments) {
@@ -150,6 +173,7 @@ Status check(const Package& p) {
                    "it was made by another version of GE", "compile the model again with this version");
   for (auto& e : p.model.entries)
     if (e->program < 0 || static_cast<size_t>(e->program) >= p.model.programs.size()) return damaged("an entry names no program");
+  GE_RETURN_IF_ERROR(check_states(p.model));
   for (auto& program : p.model.programs) GE_RETURN_IF_ERROR(check_program(*program, p));
   return check_nesting(p);
 }

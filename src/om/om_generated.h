@@ -54,6 +54,10 @@ struct State;
 struct StateBuilder;
 struct StateT;
 
+struct StatePort;
+struct StatePortBuilder;
+struct StatePortT;
+
 struct Program;
 struct ProgramBuilder;
 struct ProgramT;
@@ -276,6 +280,7 @@ struct SymbolT : public flatbuffers::NativeTable {
   int32_t buffer = -1;
   int32_t element = 0;
   int32_t task = -1;
+  int32_t state = -1;
 };
 
 struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
@@ -290,7 +295,8 @@ struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_AXIS = 12,
     VT_BUFFER = 14,
     VT_ELEMENT = 16,
-    VT_TASK = 18
+    VT_TASK = 18,
+    VT_STATE = 20
   };
   const flatbuffers::String *name() const {
     return GetPointer<const flatbuffers::String *>(VT_NAME);
@@ -316,6 +322,9 @@ struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   int32_t task() const {
     return GetField<int32_t>(VT_TASK, -1);
   }
+  int32_t state() const {
+    return GetField<int32_t>(VT_STATE, -1);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_NAME) &&
@@ -327,6 +336,7 @@ struct Symbol FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            VerifyField<int32_t>(verifier, VT_BUFFER, 4) &&
            VerifyField<int32_t>(verifier, VT_ELEMENT, 4) &&
            VerifyField<int32_t>(verifier, VT_TASK, 4) &&
+           VerifyField<int32_t>(verifier, VT_STATE, 4) &&
            verifier.EndTable();
   }
   SymbolT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -362,6 +372,9 @@ struct SymbolBuilder {
   void add_task(int32_t task) {
     fbb_.AddElement<int32_t>(Symbol::VT_TASK, task, -1);
   }
+  void add_state(int32_t state) {
+    fbb_.AddElement<int32_t>(Symbol::VT_STATE, state, -1);
+  }
   explicit SymbolBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -382,10 +395,12 @@ inline flatbuffers::Offset<Symbol> CreateSymbol(
     int32_t axis = -1,
     int32_t buffer = -1,
     int32_t element = 0,
-    int32_t task = -1) {
+    int32_t task = -1,
+    int32_t state = -1) {
   SymbolBuilder builder_(_fbb);
   builder_.add_max(max);
   builder_.add_min(min);
+  builder_.add_state(state);
   builder_.add_task(task);
   builder_.add_element(element);
   builder_.add_buffer(buffer);
@@ -409,7 +424,8 @@ inline flatbuffers::Offset<Symbol> CreateSymbolDirect(
     int32_t axis = -1,
     int32_t buffer = -1,
     int32_t element = 0,
-    int32_t task = -1) {
+    int32_t task = -1,
+    int32_t state = -1) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   return ge::om::CreateSymbol(
       _fbb,
@@ -420,7 +436,8 @@ inline flatbuffers::Offset<Symbol> CreateSymbolDirect(
       axis,
       buffer,
       element,
-      task);
+      task,
+      state);
 }
 
 flatbuffers::Offset<Symbol> CreateSymbol(flatbuffers::FlatBufferBuilder &_fbb, const SymbolT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -1461,6 +1478,132 @@ inline flatbuffers::Offset<State> CreateStateDirect(
 
 flatbuffers::Offset<State> CreateState(flatbuffers::FlatBufferBuilder &_fbb, const StateT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
 
+struct StatePortT : public flatbuffers::NativeTable {
+  typedef StatePort TableType;
+  int32_t state = 0;
+  std::string name{};
+  std::vector<int32_t> capacity{};
+  std::vector<int32_t> in{};
+  std::vector<int32_t> out{};
+};
+
+struct StatePort FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
+  typedef StatePortT NativeTableType;
+  typedef StatePortBuilder Builder;
+  struct Traits;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_STATE = 4,
+    VT_NAME = 6,
+    VT_CAPACITY = 8,
+    VT_IN = 10,
+    VT_OUT = 12
+  };
+  int32_t state() const {
+    return GetField<int32_t>(VT_STATE, 0);
+  }
+  const flatbuffers::String *name() const {
+    return GetPointer<const flatbuffers::String *>(VT_NAME);
+  }
+  const flatbuffers::Vector<int32_t> *capacity() const {
+    return GetPointer<const flatbuffers::Vector<int32_t> *>(VT_CAPACITY);
+  }
+  const flatbuffers::Vector<int32_t> *in() const {
+    return GetPointer<const flatbuffers::Vector<int32_t> *>(VT_IN);
+  }
+  const flatbuffers::Vector<int32_t> *out() const {
+    return GetPointer<const flatbuffers::Vector<int32_t> *>(VT_OUT);
+  }
+  bool Verify(flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyField<int32_t>(verifier, VT_STATE, 4) &&
+           VerifyOffset(verifier, VT_NAME) &&
+           verifier.VerifyString(name()) &&
+           VerifyOffset(verifier, VT_CAPACITY) &&
+           verifier.VerifyVector(capacity()) &&
+           VerifyOffset(verifier, VT_IN) &&
+           verifier.VerifyVector(in()) &&
+           VerifyOffset(verifier, VT_OUT) &&
+           verifier.VerifyVector(out()) &&
+           verifier.EndTable();
+  }
+  StatePortT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
+  void UnPackTo(StatePortT *_o, const flatbuffers::resolver_function_t *_resolver = nullptr) const;
+  static flatbuffers::Offset<StatePort> Pack(flatbuffers::FlatBufferBuilder &_fbb, const StatePortT* _o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
+};
+
+struct StatePortBuilder {
+  typedef StatePort Table;
+  flatbuffers::FlatBufferBuilder &fbb_;
+  flatbuffers::uoffset_t start_;
+  void add_state(int32_t state) {
+    fbb_.AddElement<int32_t>(StatePort::VT_STATE, state, 0);
+  }
+  void add_name(flatbuffers::Offset<flatbuffers::String> name) {
+    fbb_.AddOffset(StatePort::VT_NAME, name);
+  }
+  void add_capacity(flatbuffers::Offset<flatbuffers::Vector<int32_t>> capacity) {
+    fbb_.AddOffset(StatePort::VT_CAPACITY, capacity);
+  }
+  void add_in(flatbuffers::Offset<flatbuffers::Vector<int32_t>> in) {
+    fbb_.AddOffset(StatePort::VT_IN, in);
+  }
+  void add_out(flatbuffers::Offset<flatbuffers::Vector<int32_t>> out) {
+    fbb_.AddOffset(StatePort::VT_OUT, out);
+  }
+  explicit StatePortBuilder(flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  flatbuffers::Offset<StatePort> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = flatbuffers::Offset<StatePort>(end);
+    return o;
+  }
+};
+
+inline flatbuffers::Offset<StatePort> CreateStatePort(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    int32_t state = 0,
+    flatbuffers::Offset<flatbuffers::String> name = 0,
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> capacity = 0,
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> in = 0,
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> out = 0) {
+  StatePortBuilder builder_(_fbb);
+  builder_.add_out(out);
+  builder_.add_in(in);
+  builder_.add_capacity(capacity);
+  builder_.add_name(name);
+  builder_.add_state(state);
+  return builder_.Finish();
+}
+
+struct StatePort::Traits {
+  using type = StatePort;
+  static auto constexpr Create = CreateStatePort;
+};
+
+inline flatbuffers::Offset<StatePort> CreateStatePortDirect(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    int32_t state = 0,
+    const char *name = nullptr,
+    const std::vector<int32_t> *capacity = nullptr,
+    const std::vector<int32_t> *in = nullptr,
+    const std::vector<int32_t> *out = nullptr) {
+  auto name__ = name ? _fbb.CreateString(name) : 0;
+  auto capacity__ = capacity ? _fbb.CreateVector<int32_t>(*capacity) : 0;
+  auto in__ = in ? _fbb.CreateVector<int32_t>(*in) : 0;
+  auto out__ = out ? _fbb.CreateVector<int32_t>(*out) : 0;
+  return ge::om::CreateStatePort(
+      _fbb,
+      state,
+      name__,
+      capacity__,
+      in__,
+      out__);
+}
+
+flatbuffers::Offset<StatePort> CreateStatePort(flatbuffers::FlatBufferBuilder &_fbb, const StatePortT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
+
 struct ProgramT : public flatbuffers::NativeTable {
   typedef Program TableType;
   std::vector<std::unique_ptr<ge::om::SymbolT>> symbols{};
@@ -1474,6 +1617,7 @@ struct ProgramT : public flatbuffers::NativeTable {
   bool reuse = true;
   std::vector<int32_t> gear_symbols{};
   std::vector<int64_t> gears{};
+  std::vector<std::unique_ptr<ge::om::StatePortT>> states{};
   ProgramT() = default;
   ProgramT(const ProgramT &o);
   ProgramT(ProgramT&&) FLATBUFFERS_NOEXCEPT = default;
@@ -1495,7 +1639,8 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_PLANS = 18,
     VT_REUSE = 20,
     VT_GEAR_SYMBOLS = 22,
-    VT_GEARS = 24
+    VT_GEARS = 24,
+    VT_STATES = 26
   };
   const flatbuffers::Vector<flatbuffers::Offset<ge::om::Symbol>> *symbols() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::Symbol>> *>(VT_SYMBOLS);
@@ -1530,6 +1675,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   const flatbuffers::Vector<int64_t> *gears() const {
     return GetPointer<const flatbuffers::Vector<int64_t> *>(VT_GEARS);
   }
+  const flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>> *states() const {
+    return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>> *>(VT_STATES);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_SYMBOLS) &&
@@ -1560,6 +1708,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            verifier.VerifyVector(gear_symbols()) &&
            VerifyOffset(verifier, VT_GEARS) &&
            verifier.VerifyVector(gears()) &&
+           VerifyOffset(verifier, VT_STATES) &&
+           verifier.VerifyVector(states()) &&
+           verifier.VerifyVectorOfTables(states()) &&
            verifier.EndTable();
   }
   ProgramT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -1604,6 +1755,9 @@ struct ProgramBuilder {
   void add_gears(flatbuffers::Offset<flatbuffers::Vector<int64_t>> gears) {
     fbb_.AddOffset(Program::VT_GEARS, gears);
   }
+  void add_states(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>>> states) {
+    fbb_.AddOffset(Program::VT_STATES, states);
+  }
   explicit ProgramBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1627,8 +1781,10 @@ inline flatbuffers::Offset<Program> CreateProgram(
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Plan>>> plans = 0,
     bool reuse = true,
     flatbuffers::Offset<flatbuffers::Vector<int32_t>> gear_symbols = 0,
-    flatbuffers::Offset<flatbuffers::Vector<int64_t>> gears = 0) {
+    flatbuffers::Offset<flatbuffers::Vector<int64_t>> gears = 0,
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>>> states = 0) {
   ProgramBuilder builder_(_fbb);
+  builder_.add_states(states);
   builder_.add_gears(gears);
   builder_.add_gear_symbols(gear_symbols);
   builder_.add_plans(plans);
@@ -1660,7 +1816,8 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
     const std::vector<flatbuffers::Offset<ge::om::Plan>> *plans = nullptr,
     bool reuse = true,
     const std::vector<int32_t> *gear_symbols = nullptr,
-    const std::vector<int64_t> *gears = nullptr) {
+    const std::vector<int64_t> *gears = nullptr,
+    const std::vector<flatbuffers::Offset<ge::om::StatePort>> *states = nullptr) {
   auto symbols__ = symbols ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Symbol>>(*symbols) : 0;
   auto exprs__ = exprs ? _fbb.CreateVectorOfStructs<ge::om::Expr>(*exprs) : 0;
   auto inputs__ = inputs ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Port>>(*inputs) : 0;
@@ -1671,6 +1828,7 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
   auto plans__ = plans ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Plan>>(*plans) : 0;
   auto gear_symbols__ = gear_symbols ? _fbb.CreateVector<int32_t>(*gear_symbols) : 0;
   auto gears__ = gears ? _fbb.CreateVector<int64_t>(*gears) : 0;
+  auto states__ = states ? _fbb.CreateVector<flatbuffers::Offset<ge::om::StatePort>>(*states) : 0;
   return ge::om::CreateProgram(
       _fbb,
       symbols__,
@@ -1683,7 +1841,8 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
       plans__,
       reuse,
       gear_symbols__,
-      gears__);
+      gears__,
+      states__);
 }
 
 flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder &_fbb, const ProgramT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -2093,6 +2252,7 @@ inline void Symbol::UnPackTo(SymbolT *_o, const flatbuffers::resolver_function_t
   { auto _e = buffer(); _o->buffer = _e; }
   { auto _e = element(); _o->element = _e; }
   { auto _e = task(); _o->task = _e; }
+  { auto _e = state(); _o->state = _e; }
 }
 
 inline flatbuffers::Offset<Symbol> Symbol::Pack(flatbuffers::FlatBufferBuilder &_fbb, const SymbolT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2111,6 +2271,7 @@ inline flatbuffers::Offset<Symbol> CreateSymbol(flatbuffers::FlatBufferBuilder &
   auto _buffer = _o->buffer;
   auto _element = _o->element;
   auto _task = _o->task;
+  auto _state = _o->state;
   return ge::om::CreateSymbol(
       _fbb,
       _name,
@@ -2120,7 +2281,8 @@ inline flatbuffers::Offset<Symbol> CreateSymbol(flatbuffers::FlatBufferBuilder &
       _axis,
       _buffer,
       _element,
-      _task);
+      _task,
+      _state);
 }
 
 inline PortT *Port::UnPack(const flatbuffers::resolver_function_t *_resolver) const {
@@ -2492,6 +2654,44 @@ inline flatbuffers::Offset<State> CreateState(flatbuffers::FlatBufferBuilder &_f
       _axis);
 }
 
+inline StatePortT *StatePort::UnPack(const flatbuffers::resolver_function_t *_resolver) const {
+  auto _o = std::make_unique<StatePortT>();
+  UnPackTo(_o.get(), _resolver);
+  return _o.release();
+}
+
+inline void StatePort::UnPackTo(StatePortT *_o, const flatbuffers::resolver_function_t *_resolver) const {
+  (void)_o;
+  (void)_resolver;
+  { auto _e = state(); _o->state = _e; }
+  { auto _e = name(); if (_e) _o->name = _e->str(); }
+  { auto _e = capacity(); if (_e) { _o->capacity.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->capacity[_i] = _e->Get(_i); } } }
+  { auto _e = in(); if (_e) { _o->in.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->in[_i] = _e->Get(_i); } } }
+  { auto _e = out(); if (_e) { _o->out.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->out[_i] = _e->Get(_i); } } }
+}
+
+inline flatbuffers::Offset<StatePort> StatePort::Pack(flatbuffers::FlatBufferBuilder &_fbb, const StatePortT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
+  return CreateStatePort(_fbb, _o, _rehasher);
+}
+
+inline flatbuffers::Offset<StatePort> CreateStatePort(flatbuffers::FlatBufferBuilder &_fbb, const StatePortT *_o, const flatbuffers::rehasher_function_t *_rehasher) {
+  (void)_rehasher;
+  (void)_o;
+  struct _VectorArgs { flatbuffers::FlatBufferBuilder *__fbb; const StatePortT* __o; const flatbuffers::rehasher_function_t *__rehasher; } _va = { &_fbb, _o, _rehasher}; (void)_va;
+  auto _state = _o->state;
+  auto _name = _o->name.empty() ? 0 : _fbb.CreateString(_o->name);
+  auto _capacity = _o->capacity.size() ? _fbb.CreateVector(_o->capacity) : 0;
+  auto _in = _o->in.size() ? _fbb.CreateVector(_o->in) : 0;
+  auto _out = _o->out.size() ? _fbb.CreateVector(_o->out) : 0;
+  return ge::om::CreateStatePort(
+      _fbb,
+      _state,
+      _name,
+      _capacity,
+      _in,
+      _out);
+}
+
 inline ProgramT::ProgramT(const ProgramT &o)
       : exprs(o.exprs),
         reuse(o.reuse),
@@ -2511,6 +2711,8 @@ inline ProgramT::ProgramT(const ProgramT &o)
   for (const auto &segments_ : o.segments) { segments.emplace_back((segments_) ? new ge::om::SegmentT(*segments_) : nullptr); }
   plans.reserve(o.plans.size());
   for (const auto &plans_ : o.plans) { plans.emplace_back((plans_) ? new ge::om::PlanT(*plans_) : nullptr); }
+  states.reserve(o.states.size());
+  for (const auto &states_ : o.states) { states.emplace_back((states_) ? new ge::om::StatePortT(*states_) : nullptr); }
 }
 
 inline ProgramT &ProgramT::operator=(ProgramT o) FLATBUFFERS_NOEXCEPT {
@@ -2525,6 +2727,7 @@ inline ProgramT &ProgramT::operator=(ProgramT o) FLATBUFFERS_NOEXCEPT {
   std::swap(reuse, o.reuse);
   std::swap(gear_symbols, o.gear_symbols);
   std::swap(gears, o.gears);
+  std::swap(states, o.states);
   return *this;
 }
 
@@ -2548,6 +2751,7 @@ inline void Program::UnPackTo(ProgramT *_o, const flatbuffers::resolver_function
   { auto _e = reuse(); _o->reuse = _e; }
   { auto _e = gear_symbols(); if (_e) { _o->gear_symbols.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->gear_symbols[_i] = _e->Get(_i); } } }
   { auto _e = gears(); if (_e) { _o->gears.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->gears[_i] = _e->Get(_i); } } }
+  { auto _e = states(); if (_e) { _o->states.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->states[_i] = std::unique_ptr<ge::om::StatePortT>(_e->Get(_i)->UnPack(_resolver)); } } }
 }
 
 inline flatbuffers::Offset<Program> Program::Pack(flatbuffers::FlatBufferBuilder &_fbb, const ProgramT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2569,6 +2773,7 @@ inline flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder
   auto _reuse = _o->reuse;
   auto _gear_symbols = _o->gear_symbols.size() ? _fbb.CreateVector(_o->gear_symbols) : 0;
   auto _gears = _o->gears.size() ? _fbb.CreateVector(_o->gears) : 0;
+  auto _states = _o->states.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::StatePort>> (_o->states.size(), [](size_t i, _VectorArgs *__va) { return CreateStatePort(*__va->__fbb, __va->__o->states[i].get(), __va->__rehasher); }, &_va ) : 0;
   return ge::om::CreateProgram(
       _fbb,
       _symbols,
@@ -2581,7 +2786,8 @@ inline flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder
       _plans,
       _reuse,
       _gear_symbols,
-      _gears);
+      _gears,
+      _states);
 }
 
 inline EntryT *Entry::UnPack(const flatbuffers::resolver_function_t *_resolver) const {

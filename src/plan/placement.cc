@@ -35,12 +35,9 @@ Placement::Placement(const ir::Graph& g, const PlacementOptions& options) : g_(g
   places_.resize(g.value_capacity());
   view_nodes_.resize(g.node_capacity());
   output_of_.assign(g.value_capacity(), -1);
-  for (size_t i = 0; i < g.inputs.size(); ++i) {
-    auto& v = g.value(g.inputs[i]);
-    int s = add_storage({StorageKind::input, static_cast<int>(i), g.inputs[i], v.type.dtype, element_count(v.type)});
-    places_[static_cast<size_t>(g.inputs[i].v)] = {s, Strided::dense(v.type.dims)};
-  }
   auto order = g.order();
+  place_states();
+  place_inputs();
   place_outputs();
   if (options_.views) place_parts(order);
   place_rest(order);
@@ -49,6 +46,15 @@ Placement::Placement(const ir::Graph& g, const PlacementOptions& options) : g_(g
 int Placement::add_storage(Storage s) {
   storages_.push_back(std::move(s));
   return static_cast<int>(storages_.size()) - 1;
+}
+
+void Placement::place_inputs() {
+  for (size_t i = 0; i < g_.inputs.size(); ++i) {
+    auto& place = places_[static_cast<size_t>(g_.inputs[i].v)];
+    if (place.storage >= 0) continue;
+    auto& v = g_.value(g_.inputs[i]);
+    place = {add_storage({StorageKind::input, static_cast<int>(i), g_.inputs[i], v.type.dtype, element_count(v.type)}), Strided::dense(v.type.dims)};
+  }
 }
 
 void Placement::merge(int from, int to) {
@@ -67,7 +73,11 @@ void Placement::rename(const std::vector<int>& merged) {
 // A graph output is made in the caller's buffer where its producer can write there: it, or the value
 // that it is a dense view of, has a producer and row-major layout, and serves no other output.
 void Placement::place_outputs() {
+  std::vector<bool> of_state(g_.outputs.size());
+  for (auto& s : g_.states)
+    if (s.output >= 0) of_state[static_cast<size_t>(s.output)] = true;
   for (size_t i = 0; i < g_.outputs.size(); ++i) {
+    if (of_state[i]) continue;
     ValueId v = g_.outputs[i];
     ValueId root = v;
     while (options_.views && g_.value(root).producer) {
@@ -84,11 +94,12 @@ void Placement::place_outputs() {
     }
     if (root != v && is_open(g_, root)) root = v;
     auto& value = g_.value(root);
-    bool usable = value.producer && !value.constant && value.layout.empty() && output_of_[static_cast<size_t>(root.v)] < 0;
+    auto free = [&](ValueId x) { return output_of_[static_cast<size_t>(x.v)] < 0 && places_[static_cast<size_t>(x.v)].storage < 0; };
+    bool usable = value.producer && !value.constant && value.layout.empty() && free(root);
     if (!usable && root != v) {
       root = v;
       auto& same = g_.value(v);
-      usable = same.producer && !same.constant && same.layout.empty() && output_of_[static_cast<size_t>(v.v)] < 0;
+      usable = same.producer && !same.constant && same.layout.empty() && free(v);
     }
     // What is no plain tensor is moved whole, from where it was made.
     auto& type = g_.value(v).type;

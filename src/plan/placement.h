@@ -18,11 +18,12 @@ struct PlacementOptions {
 };
 
 // pool: made by an executor task, whose size it alone tells.
-enum class StorageKind : uint8_t { arena, input, output, weight, pool };
+// state: lives from run to run.
+enum class StorageKind : uint8_t { arena, input, output, weight, pool, state };
 
 struct Storage {
   StorageKind kind = StorageKind::arena;
-  int index = -1;               // input or output number
+  int index = -1;               // input, output or state number
   ir::ValueId value;            // that made it; for weights the constant
   DType dtype = DType::none;
   Dim elements;                 // of dtype; 0 where nothing is known of the shape
@@ -32,6 +33,22 @@ struct ValuePlace {
   int storage = -1;
   ops::Strided view;            // in elements of the value's dtype, from the start of the storage
 };
+
+// How a state comes to hold its output.
+enum class StateUpdate : uint8_t {
+  kept,      // it stays as it is: not written, or its input is its output
+  appended,  // what is new is made, or copied, behind what it holds
+  written,   // the output is made in it
+  copied,    // the output is made elsewhere, and copied into it when all that reads the state has run
+};
+struct StatePlace {
+  int storage = -1;
+  std::vector<Dim> capacity;    // its dims in memory
+  StateUpdate update = StateUpdate::kept;
+  std::string why;              // of what is copied
+};
+// The dims of a state's memory.
+std::vector<Dim> capacity_of(const ir::Graph& g, const ir::State& s);
 
 // How often each kind of alias was found; tests want to see all of them.
 struct AliasCounts {
@@ -53,9 +70,13 @@ class Placement {
   void rename(const std::vector<int>& merged);
   // Graph outputs that need a copy at the end: (output number, value).
   const std::vector<std::pair<int, ir::ValueId>>& copies() const { return copies_; }
+  // Parallel to the Graph's states.
+  const std::vector<StatePlace>& states() const { return states_; }
   AliasCounts counts;
 
  private:
+  void place_states();
+  void place_inputs();
   void place_outputs();
   void place_parts(const std::vector<ir::NodeId>& order);
   void place_rest(const std::vector<ir::NodeId>& order);
@@ -67,6 +88,7 @@ class Placement {
   std::vector<Storage> storages_;
   std::vector<bool> view_nodes_;
   std::vector<std::pair<int, ir::ValueId>> copies_;
+  std::vector<StatePlace> states_;
   std::vector<int> output_of_;  // value -> output number whose buffer it is made in, or -1
 };
 

@@ -65,8 +65,11 @@ Status check_gears(const om::ProgramT& program, const std::vector<int64_t>& symb
 
 }  // namespace
 
+// binding_state.cc
+Status bind_state_symbols(const om::ProgramT& program, const StateDims& states, std::vector<int64_t>& symbols);
+
 Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
-                                          std::span<const std::vector<int64_t>> input_dims) {
+                                          std::span<const std::vector<int64_t>> input_dims, const StateDims& states) {
   std::vector<int64_t> symbols(program.symbols.size(), om::kUnknown);
   auto expected = [&](const om::PortT& port) {
     std::vector<std::string> parts;
@@ -111,6 +114,7 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
       known = dims[k];
     }
   }
+  GE_RETURN_IF_ERROR(bind_state_symbols(program, states, symbols));
   GE_RETURN_IF_ERROR(check_gears(program, symbols));
   return symbols;
 }
@@ -121,6 +125,7 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
   b->program = &program;
   b->symbols.assign(symbols.begin(), symbols.end());
   b->segment = segment;
+  b->state_dims = options.states;
   b->threads = std::max(1, options.threads);
   int32_t first = 0, end = static_cast<int32_t>(program.tasks.size());
   if (!program.segments.empty()) {
@@ -129,6 +134,7 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
     if (first < 0 || end < first || static_cast<size_t>(end) > program.tasks.size()) return damaged("A segment leaves the tasks.");
   }
   GE_RETURN_IF_ERROR(om::evaluate(program, symbols, b->exprs));
+  GE_RETURN_IF_ERROR(b->bind_states(package));
   GE_RETURN_IF_ERROR(b->bind_buffers(package));
   for (int32_t t = first; t < end; ++t)
     GE_RETURN_IF_ERROR(b->bind_task(package, t).context(format("task {} ({})", t, program.tasks[static_cast<size_t>(t)]->name)));
@@ -246,6 +252,10 @@ Status Binding::bind_buffers(const om::Package& package) {
       case om::BufferKind::pool:
         bytes = b.bytes >= 0 && static_cast<size_t>(b.bytes) < exprs.size() ? exprs[static_cast<size_t>(b.bytes)] : om::kUnknown;
         break;
+      case om::BufferKind::state:
+        if (b.index < 0 || static_cast<size_t>(b.index) >= states.size()) return damaged(format("Buffer {} names no state.", i));
+        bytes = states[static_cast<size_t>(b.index)].bytes;
+        break;
       default: return error(code::kUnsupportedOp, format("Buffer {} is of a kind that this version cannot run.", i));
     }
     if (b.value != om::ValueKind::tensor) bytes = om::kUnknown;
@@ -319,6 +329,11 @@ Status Binding::bind_view(const om::ViewT& v, bool written, bool executor, const
   if (empty) offset = 0;
   else if (low < 0 || __builtin_mul_overflow(high, element, &end) || end > room - element)
     return unfit(*program, where, format("an operand (buffer {}) leaves its buffer", v.buffer));
+  if (kind == om::BufferKind::state && !empty) {
+    auto dims = std::span(pool_).subspan(at, v.dims.size()), strides = std::span(pool_).subspan(at + v.dims.size(), v.dims.size());
+    auto& s = states[static_cast<size_t>(program->buffers[static_cast<size_t>(v.buffer)]->index)];
+    if (!within_rows(s, offset * element, dims, strides, element)) return damaged(where + ": an operand leaves what its state holds.");
+  }
   bound.buffer = v.buffer;
   bound.byte_offset = offset * element;
   views.push_back(view);

@@ -18,9 +18,21 @@
 
 namespace ge::runtime {
 
+// What states hold, by a program's ports; empty: nothing of any size yet.
+using StateDims = std::vector<std::vector<int64_t>>;
+
 struct BindOptions {
   int threads = 1;                          // scratch is planned for so many workers
+  StateDims states;                         // recorded: what the symbols were taken from
   arena::Options plan;                      // used when the file brings no plan for these sizes
+};
+
+struct BoundState {
+  std::vector<int64_t> capacity;            // its dims in memory
+  std::vector<int64_t> in, out;             // out: empty where it stays, or is not known yet
+  int64_t bytes = 0;
+  int64_t rows = 0;                         // along the axis that grows: so many may be read and written
+  int64_t row = 0, block = 0;               // bytes of one, and of all that the capacity has; 0 where none grows
 };
 
 struct BoundView {
@@ -54,6 +66,8 @@ class Binding {
   std::vector<BoundView> placed;            // parallel to views
   std::vector<View> views;                  // data null
   std::vector<int64_t> ints;
+  std::vector<BoundState> states;           // of the program's ports
+  StateDims state_dims;                     // that it was made for
   std::vector<std::vector<int64_t>> input_dims, output_dims;  // output sizes may be om::kUnknown, see open_outputs
   bool open_outputs = false;                // an output's sizes are not known yet
   std::vector<arena::Interval> intervals;   // what is planned: buffers of the arena, then scratch of tasks
@@ -71,7 +85,10 @@ class Binding {
   std::unique_ptr<om::PlanT> plan() const;
 
  private:
+  Status bind_states(const om::Package& package);
+  Status bind_state(const om::StatePortT& port, const om::StateT& state);
   Status bind_buffers(const om::Package& package);
+  bool within_rows(const BoundState& s, int64_t offset, std::span<const int64_t> dims, std::span<const int64_t> strides, int64_t element) const;
   Status bind_task(const om::Package& package, int32_t index);
   Status bind_view(const om::ViewT& v, bool written, bool executor, const std::string& where);
   bool starts_here(const om::BufferT& b) const;
@@ -81,8 +98,9 @@ class Binding {
 };
 
 // Symbol values from input shapes; errors name the input, what it got and what is allowed.
+// states: what the program's states hold; none given: nothing.
 Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
-                                          std::span<const std::vector<int64_t>> input_dims);
+                                          std::span<const std::vector<int64_t>> input_dims, const StateDims& states = {});
 
 // Runs by the task list alone: one segment, plain kernels, tensors of known rank. Others need a Frame.
 bool is_plain(const om::Package& package, const om::ProgramT& program);

@@ -93,7 +93,7 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
         views_[i].data = const_cast<std::byte*>(weights.data()) + buffer.weight_offset + at.byte_offset;
         break;
       default:
-        patches_.push_back({static_cast<int32_t>(i), buffer.index, buffer.kind == om::BufferKind::output, at.byte_offset});
+        patches_.push_back({static_cast<int32_t>(i), buffer.index, buffer.kind, at.byte_offset});
     }
   }
   calls_.resize(b.tasks.size());
@@ -114,12 +114,13 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
 }
 
 Status Context::run(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights,
-                    std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile) {
+                    std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile, const StateLease* states) {
   if (binding_ != binding) GE_RETURN_IF_ERROR(attach(binding, weights));
   for (auto& p : patches_) {
     auto index = static_cast<size_t>(p.index);
-    auto* base = p.output ? static_cast<std::byte*>(outputs[index])
-                          : const_cast<std::byte*>(static_cast<const std::byte*>(inputs[index]));
+    auto* base = p.kind == om::BufferKind::state    ? states->address(index)
+                 : p.kind == om::BufferKind::output ? static_cast<std::byte*>(outputs[index])
+                                                    : const_cast<std::byte*>(static_cast<const std::byte*>(inputs[index]));
     views_[static_cast<size_t>(p.view)].data = base + p.byte_offset;
   }
   const Binding& b = *binding;
@@ -145,10 +146,11 @@ Status Context::run(const std::shared_ptr<const Binding>& binding, std::span<con
 }
 
 Status Context::run(const om::Package& package, int program, BindingCache& bindings, int threads,
-                    std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts) {
+                    std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts, StateLease* states) {
   if (!frame_) frame_ = std::make_unique<Frame>(program);
   Team team(threads);
   Execution x{package, bindings, blocks_, team, profile, texts};
+  x.states = states;
   return frame_->run(x, inputs, outputs);
 }
 

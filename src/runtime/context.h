@@ -24,10 +24,10 @@ class Context {
 
   // Runs all tasks. inputs and outputs: dense buffers of the Binding's sizes, aligned to their element.
   Status run(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights,
-             std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile);
+             std::span<const void* const> inputs, std::span<void* const> outputs, Profile* profile, const StateLease* states = nullptr);
   // Runs a program of any kind; inputs as Frame::run takes them.
   Status run(const om::Package& package, int program, BindingCache& bindings, int threads,
-             std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts);
+             std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts, StateLease* states = nullptr);
   bool serves(const std::shared_ptr<const Binding>& b) const { return binding_ == b; }
   int64_t arena_bytes() const { return static_cast<int64_t>(arena_size_); }
   int64_t pool_bytes() const { return blocks_.bytes(); }
@@ -42,8 +42,8 @@ class Context {
   std::vector<kernels::Call> calls_;
   struct Patch {
     int32_t view;
-    int32_t index;      // input or output number
-    bool output;
+    int32_t index;      // input, output or state number
+    om::BufferKind kind;
     int64_t byte_offset;
   };
   std::vector<Patch> patches_;

@@ -24,7 +24,8 @@ Status Frame::run(Execution& x, std::span<const Value> inputs, Sink& sink) {
   auto& p = program();
   std::vector<std::vector<int64_t>> dims;
   for (auto& v : inputs) dims.push_back(v.dims);
-  GE_TRY(symbols_, bind_symbols(p, dims));
+  if (!p.states.empty() && (!x.states || !outermost())) return damaged("A nested graph has states.");
+  GE_TRY(symbols_, bind_symbols(p, dims, p.states.empty() ? StateDims() : x.states->dims()));
   size_t buffers = p.buffers.size();
   segments_.resize(std::max<size_t>(p.segments.size(), 1));
   address_.assign(buffers, nullptr);
@@ -36,6 +37,7 @@ Status Frame::run(Execution& x, std::span<const Value> inputs, Sink& sink) {
   // Nothing outlives the activation but what was given to the sink.
   slots_.clear();
   for (auto& segment : segments_) segment.block.reset();
+  if (s.ok() && !p.states.empty()) s = end_states();
   return s;
 }
 
@@ -46,7 +48,7 @@ Status Frame::run_segment(int index) {
     GE_TRY(s.binding, x_->bindings.get(program_, index, symbols_));
   }
   GE_RETURN_IF_ERROR(attach(s));
-  Profile* profile = program_ == x_->package.model.entries[0]->program ? x_->profile : nullptr;
+  Profile* profile = outermost() ? x_->profile : nullptr;
   auto clock = [&] { return profile ? std::chrono::steady_clock::now() : x_->begin; };
   for (size_t t = 0; t < s.binding->tasks.size(); ++t) {
     auto start = clock();
@@ -70,6 +72,7 @@ Status Frame::attach(Segment& s) {
   const Binding& b = *s.binding;
   auto& p = program();
   s.block.reset();
+  if (!b.states.empty()) GE_RETURN_IF_ERROR(x_->states->prepare(b));
   // Memory of no bytes has an address too.
   if (std::any_of(b.buffer_offset.begin(), b.buffer_offset.end(), [](int64_t at) { return at >= 0; }) || b.arena > 0) {
     GE_TRY(s.block, x_->blocks.take(b.arena));
@@ -120,6 +123,10 @@ Status Frame::address(Segment& s, size_t i) {
         address_bytes_[at] = b.buffer_bytes[at];
         break;
       }
+      case om::BufferKind::state:
+        address_[at] = x_->states->address(static_cast<size_t>(buffer.index));
+        address_bytes_[at] = b.buffer_bytes[at];
+        break;
       default:
         if (filled_[at] == Slot::held && slots_[at].is_tensor()) {
           address_[at] = const_cast<std::byte*>(slots_[at].data);
@@ -162,6 +169,21 @@ Status Frame::read_symbol(const om::SymbolT& symbol, int64_t& value) {
                       format("Size '{}' is {}, allowed are {}{}.", symbol.name, value, symbol.min, most.empty() ? " and more" : most),
                       "the data say so");
   }
+  return ok();
+}
+
+// All sizes are known now: those that the states hold from here on.
+Status Frame::end_states() {
+  auto& p = program();
+  std::vector<int64_t> values;
+  GE_RETURN_IF_ERROR(om::evaluate(p, symbols_, values));
+  StateDims out;
+  for (auto& port : p.states) {
+    auto& dims = out.emplace_back();
+    for (int32_t e : port->out) dims.push_back(values[static_cast<size_t>(e)]);
+    if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) return damaged("The size of a state is not known.");
+  }
+  x_->states->finish(out);
   return ok();
 }
 

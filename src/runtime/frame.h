@@ -14,6 +14,7 @@
 #include "runtime/binding_cache.h"
 #include "runtime/pool.h"
 #include "runtime/profile.h"
+#include "runtime/state.h"
 #include "runtime/texts.h"
 #include "runtime/value.h"
 
@@ -35,6 +36,7 @@ struct Execution {
   Team& team;
   Profile* profile = nullptr;        // of the outermost program's tasks
   Texts* texts = nullptr;            // of a run that has strings
+  StateLease* states = nullptr;      // of the outermost program
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
@@ -62,6 +64,9 @@ class Frame {
   Status read_symbols(int index);
   Status read_symbol(const om::SymbolT& symbol, int64_t& value);
   void release(int after);
+  Status end_states();
+  // A sub-program has no states.
+  bool outermost() const { return program_ == x_->package.model.entries[0]->program; }
   const om::ProgramT& program() const { return *x_->package.model.programs[static_cast<size_t>(program_)]; }
 
   int program_;

@@ -127,11 +127,11 @@ Result<std::shared_ptr<Model>> Model::from(om::Package package, const LoadOption
   return m;
 }
 
-Result<std::shared_ptr<const Binding>> Model::bind(std::span<const std::vector<int64_t>> input_dims) {
+Result<std::shared_ptr<const Binding>> Model::bind(std::span<const std::vector<int64_t>> input_dims, const StateDims& states) {
   if (input_dims.size() != program().inputs.size())
     return error(code::kInputMismatch, format("The model takes {} inputs, got {}.", program().inputs.size(), input_dims.size()));
   auto same = [&](const std::shared_ptr<const Binding>& b) {
-    return std::equal(input_dims.begin(), input_dims.end(), b->input_dims.begin());
+    return std::equal(input_dims.begin(), input_dims.end(), b->input_dims.begin()) && b->state_dims == states;
   };
   {
     std::lock_guard lock(mutex_);
@@ -142,9 +142,10 @@ Result<std::shared_ptr<const Binding>> Model::bind(std::span<const std::vector<i
     }
   }
   try {
-    GE_TRY(auto symbols, bind_symbols(program(), input_dims));
+    GE_TRY(auto symbols, bind_symbols(program(), input_dims, states));
     BindOptions options;
     options.threads = threads_;
+    options.states = states;
     GE_TRY(auto binding, Binding::make(package_, program(), symbols, options));
     std::lock_guard lock(mutex_);
     bindings_.push_front(binding);
@@ -174,55 +175,79 @@ std::unique_ptr<Context> Model::take(const std::shared_ptr<const Binding>& bindi
 }
 
 Status Model::run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
-                  std::span<void* const> outputs, Profile* profile) {
+                  std::span<void* const> outputs, Profile* profile, State* state) {
   if (strings_) return error(code::kUnsupportedOp, "The model takes or gives strings, which plain buffers do not hold.", "", "run it from Python");
-  return run_plain(binding, inputs, outputs, profile);
+  StateLease states;
+  GE_RETURN_IF_ERROR(lease(state, states));
+  return run_plain(binding, inputs, outputs, profile, states);
+}
+
+Status Model::lease(State* state, StateLease& states) {
+  if (!has_states()) return state ? Status(error(code::kInvalidValue, "The model has no states.", "", "compile it with --state")) : ok();
+  std::shared_ptr<State> own;
+  if (!state) {
+    GE_TRY(own, default_state());   // lives as long as the Model
+    state = own.get();
+  }
+  return states.take(*state, package_.model, program());
 }
 
 Status Model::run_plain(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
-                        std::span<void* const> outputs, Profile* profile) {
+                        std::span<void* const> outputs, Profile* profile, StateLease& states) {
+  if (has_states() && binding->state_dims != states.dims())
+    return error(code::kInputMismatch, "The state has changed since the sizes were bound.", "a run makes it longer", "bind again before every run");
   if (!plain_) {
     if (binding->open_outputs) return error(code::kUnsupportedOp, "The sizes of the model's outputs depend on data.", "there is no buffer to give before the run", "let the run make its outputs");
     std::vector<Value> values;
     for (size_t i = 0; i < program().inputs.size(); ++i)
       values.push_back(Value::tensor(static_cast<DType>(program().inputs[i]->dtype), binding->input_dims[i], inputs[i]));
     Buffers given(*binding, outputs);
-    return run_values(values, given, profile, nullptr);
+    return run_values(values, given, profile, nullptr, states);
   }
+  if (has_states()) GE_RETURN_IF_ERROR(states.prepare(*binding));
   auto context = take(binding);
   int64_t before = context->arena_bytes();
-  Status s = context->run(binding, package_.weights, inputs, outputs, profile);
+  Status s = context->run(binding, package_.weights, inputs, outputs, profile, &states);
+  if (has_states() && !s.ok()) states.fail(program());
+  if (has_states() && s.ok()) {
+    StateDims out;
+    for (auto& b : binding->states) out.push_back(b.out);
+    states.finish(out);
+  }
   std::lock_guard lock(mutex_);
   arena_ += context->arena_bytes() - before;
   idle_.push_back(std::move(context));
   return s;
 }
 
-Status Model::run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts) {
+Status Model::run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts, StateLease& states) {
   auto context = take(nullptr);
   int64_t before = context->pool_bytes();
   Status s = [&]() -> Status {
     try {
-      return context->run(package_, entry_, *segments_, threads_, inputs, outputs, profile, texts);
+      return context->run(package_, entry_, *segments_, threads_, inputs, outputs, profile, texts, &states);
     } catch (const std::bad_alloc&) {
       return error(code::kOutOfMemory, "There is not enough memory for values of these sizes.");
     }
   }();
+  if (has_states() && !s.ok()) states.fail(program());
   std::lock_guard lock(mutex_);
   pool_ += context->pool_bytes() - before;
   idle_.push_back(std::move(context));
   return s;
 }
 
-Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* profile, Texts* texts) {
+Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* profile, Texts* texts, State* state) {
   auto& p = program();
   if (inputs.size() != p.inputs.size())
     return error(code::kInputMismatch, format("The model takes {} inputs, got {}.", p.inputs.size(), inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) GE_RETURN_IF_ERROR(check_input(*p.inputs[i], inputs[i]));
   std::vector<Value> outputs(p.outputs.size());
   Fresh sink(outputs);
+  StateLease states;
+  GE_RETURN_IF_ERROR(lease(state, states));
   if (!plain_) {
-    GE_RETURN_IF_ERROR(run_values(inputs, sink, profile, texts));
+    GE_RETURN_IF_ERROR(run_values(inputs, sink, profile, texts, states));
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].is_tensor() && !outputs[i].data) return error(code::kParse, format("Output '{}' was not made.", p.outputs[i]->name), "the .om file is damaged", "compile the model again");
     return outputs;
@@ -231,12 +256,12 @@ Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* pr
   std::vector<const void*> in;
   std::vector<void*> out;
   for (auto& v : inputs) dims.push_back(v.dims), in.push_back(v.data);
-  GE_TRY(auto binding, bind(dims));
+  GE_TRY(auto binding, bind(dims, states.dims()));
   for (size_t i = 0; i < outputs.size(); ++i) {
     GE_TRY(std::byte* to, sink.tensor(i, static_cast<DType>(p.outputs[i]->dtype), binding->output_dims[i]));
     out.push_back(to);
   }
-  GE_RETURN_IF_ERROR(run_plain(binding, in, out, profile));
+  GE_RETURN_IF_ERROR(run_plain(binding, in, out, profile, states));
   return outputs;
 }
 
@@ -247,7 +272,42 @@ Memory Model::memory() const {
   m.arena = arena_;
   m.pool = pool_;
   m.contexts = contexts_;
+  for (auto& held : states_)
+    if (auto s = held.lock()) m.state += s->committed(), m.state_reserved += s->reserved();
+  for (auto& port : program().states) {
+    auto& s = *package_.model.states[static_cast<size_t>(port->state)];
+    int64_t bytes = s.axis >= 0 ? size_of(static_cast<DType>(s.dtype)) : 0;
+    for (size_t k = 0; k < s.dims.size(); ++k)
+      if (static_cast<int>(k) != s.axis && s.dims[k] >= 0) bytes *= s.dims[k];
+    m.state_token += bytes;
+  }
   return m;
+}
+
+Result<std::shared_ptr<State>> Model::new_state() {
+  if (!has_states()) return error(code::kInvalidValue, "The model has no states.", "", "compile it with --state");
+  GE_TRY(auto s, State::make(package_.model));
+  std::lock_guard lock(mutex_);
+  std::erase_if(states_, [](auto& held) { return held.expired(); });
+  states_.push_back(s);
+  return s;
+}
+
+Result<std::shared_ptr<State>> Model::default_state() {
+  {
+    std::lock_guard lock(mutex_);
+    if (default_state_ || !has_states()) return default_state_;
+  }
+  GE_TRY(auto s, new_state());
+  std::lock_guard lock(mutex_);
+  if (!default_state_) default_state_ = s;
+  return default_state_;
+}
+
+Result<StateDims> Model::state_dims(State* state) {
+  StateLease states;
+  GE_RETURN_IF_ERROR(lease(state, states));
+  return states.dims();
 }
 
 void Model::trim() {

@@ -13,6 +13,7 @@
 #include "om/program.h"
 #include "runtime/binding.h"
 #include "runtime/context.h"
+#include "runtime/state.h"
 
 namespace ge::runtime {
 
@@ -25,9 +26,11 @@ struct LoadOptions {
 struct Memory {
   int64_t weights = 0;        // mapped, shared between processes (private with huge pages)
   int64_t arena = 0;          // of all Contexts at hand
-  int64_t state = 0;
+  int64_t state = 0;          // of all States at hand that this Model made
   int64_t pool = 0;
   int contexts = 0;
+  int64_t state_reserved = 0; // address space of the same
+  int64_t state_token = 0;    // what one more entry of a State takes, with one sequence; 0 without states
 };
 
 class Model {
@@ -41,14 +44,22 @@ class Model {
   int threads() const { return threads_; }
 
   // The Binding for these shapes, from the cache or made now; of the first segment where there are several.
-  Result<std::shared_ptr<const Binding>> bind(std::span<const std::vector<int64_t>> input_dims);
+  // states: what the state of the run will hold; none given: nothing.
+  Result<std::shared_ptr<const Binding>> bind(std::span<const std::vector<int64_t>> input_dims, const StateDims& states = {});
+  // An empty State for runs of this Model, and of others that have the same states.
+  Result<std::shared_ptr<State>> new_state();
+  // The State of runs that are given none. Null where the Model has no states.
+  Result<std::shared_ptr<State>> default_state();
+  bool has_states() const { return !program().states.empty(); }
+  // What the program's states hold in `state` (null: in the default one).
+  Result<StateDims> state_dims(State* state);
   // inputs[i] and outputs[i] point to dense data of the Binding's sizes.
   Status run(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
-             std::span<void* const> outputs, Profile* profile = nullptr);
+             std::span<void* const> outputs, Profile* profile = nullptr, State* state = nullptr);
   // Any model, sizes that depend on data and values that are no tensors included. Inputs: dense, of the ports'
   // types, alive until this returns; outputs have memory of their own.
   // texts: of the run, where there are strings; outputs of them are numbers of these.
-  Result<std::vector<Value>> run(std::span<const Value> inputs, Profile* profile = nullptr, Texts* texts = nullptr);
+  Result<std::vector<Value>> run(std::span<const Value> inputs, Profile* profile = nullptr, Texts* texts = nullptr, State* state = nullptr);
   Texts texts() const { return {package_.model.texts, text_numbers_}; }
   // False: outputs' sizes may depend on data, or values are no tensors.
   bool plain() const { return plain_; }
@@ -60,8 +71,9 @@ class Model {
  private:
   explicit Model(om::Package package) : package_(std::move(package)) {}
   Status run_plain(const std::shared_ptr<const Binding>& binding, std::span<const void* const> inputs,
-                   std::span<void* const> outputs, Profile* profile);
-  Status run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts);
+                   std::span<void* const> outputs, Profile* profile, StateLease& states);
+  Status run_values(std::span<const Value> inputs, Sink& outputs, Profile* profile, Texts* texts, StateLease& states);
+  Status lease(State* state, StateLease& states);
   std::unique_ptr<Context> take(const std::shared_ptr<const Binding>& binding);
   om::Package package_;
   TextNumbers text_numbers_;
@@ -73,6 +85,8 @@ class Model {
   int contexts_ = 0;
   int64_t arena_ = 0, pool_ = 0;
   bool plain_ = true, strings_ = false;
+  std::shared_ptr<State> default_state_;
+  std::vector<std::weak_ptr<State>> states_;            // that it made
   std::unique_ptr<BindingCache> segments_;              // of programs that are not plain
   static constexpr size_t kBindings = 64;
 };

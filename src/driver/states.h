@@ -1,0 +1,29 @@
+// --state: which inputs and outputs of the model are states.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace ge {
+
+// Where neither the model's sizes nor the option say how long a state may become. Only address space: memory is
+// committed as the state grows.
+inline constexpr int64_t kStateCapacity = 32768;
+
+// text: parts separated by ';'. "auto" or "auto:capacity": pairs that exporters name (past_key_values.0.key and
+// present.0.key). "in:out[:axis[:capacity]]": one pair; without `in` the program only fills the state, without `out`
+// it only reads it. Types of the graph's values must be known; `refined` says that an input's size became a number,
+// so that they should be inferred again.
+Result<bool> mark_states(ir::Graph& g, const std::string& text);
+
+// The name that a pair has in every model: "past_key_values.3.decoder.key" and "present.3.decoder.key" are
+// "3.decoder.key". Empty: not the name of a state.
+struct StateName {
+  std::string name;
+  bool past = false, present = false;
+};
+StateName state_name(const std::string& value);
+
+}  // namespace ge
