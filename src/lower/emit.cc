@@ -92,7 +92,7 @@ class Emitter {
       for (size_t k = 0; k < dims.size(); ++k) {
         if (dims[k].known()) continue;
         auto name = dims[k].symbol_name();
-        GE_CHECK(!name.empty(), "a size of an input is an expression");
+        if (name.empty()) continue;   // an expression over sizes that other inputs give
         if (!sourced_.insert(std::string(name)).second) continue;
         auto& symbol = *p_.symbols[static_cast<size_t>(exprs_.symbol(name))];
         symbol.input = static_cast<int>(i);
