@@ -340,7 +340,12 @@ NB_MODULE(_ge, m) {
       })
       .def("notes", [](PyPackage& p) { return p.compiled->package.notes; })
       .def("milliseconds", [](PyPackage& p) { return p.compiled->milliseconds; })
-      .def("from_cache", [](PyPackage& p) { return p.compiled->from_cache; });
+      .def("from_cache", [](PyPackage& p) { return p.compiled->from_cache; })
+      .def("parts", [](PyPackage& p) {
+        std::vector<std::pair<std::string, std::string>> out;
+        for (auto& part : p.compiled->parts) out.emplace_back(part.name, part.from_cache ? "cache" : "compiled");
+        return out;
+      });
 
   nb::class_<PyState>(m, "State")
       .def("reset", [](PyState& s) { unwrap(s.state->reset()); })
@@ -413,9 +418,8 @@ NB_MODULE(_ge, m) {
     nb::gil_scoped_release release;
     auto& made = p.compiled->package;
     if (p.compiled->from_cache) return PyModel(unwrap(ge::runtime::Model::from(made, o)));  // it was read from a file
-    // The bytes of the file and the package in memory open alike: a round trip keeps one path.
-    auto package = unwrap(ge::om::read(ge::MappedFile::from_bytes(ge::om::to_bytes(made)), false));
-    package.external_weight = made.external_weight;
+    // A file and a package in memory open alike: what is read keeps one path.
+    auto package = unwrap(ge::om::reopened(made));
     return PyModel(unwrap(ge::runtime::Model::from(std::move(package), o)));
   });
   m.def("load_file", [](const std::string& path, int threads, bool check_all, bool huge) {

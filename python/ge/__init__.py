@@ -154,6 +154,7 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
 
     A torch module needs example_inputs (a tensor, a tuple or a dict by parameter name) or input_shape,
     unless it is a trace or an exported program; dynamic_shapes as torch.export takes it.
+    split=4, or split={"encoder": "node", "decoder": "node"}, compiles in parts that end there: in parallel, each cached.
     """
     threads = _threads(threads)
     framework = options.pop("framework", 5)
@@ -177,6 +178,8 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
     else:
         package = _ge.compile_file(os.fspath(model), given)
     times = {"compile_ms": package.milliseconds(), "from_cache": package.from_cache()}
+    if package.parts():
+        times["parts"] = dict(package.parts())
     compiled = Model(_ge.model_of(package, threads), times)
     if output is not None:
         output = os.fspath(output)
@@ -222,6 +225,8 @@ def _text(name, value):
     """An option as it would stand on the command line."""
     if isinstance(value, bool):
         return "1" if value else "0"
+    if isinstance(value, dict) and name == "split":
+        return ",".join(f"{part}={node}" for part, nodes in value.items() for node in ([nodes] if isinstance(nodes, str) else nodes))
     if isinstance(value, dict):
         return ";".join(f"{k}:{','.join(map(str, v))}" for k, v in value.items())
     if isinstance(value, (list, tuple, set)):

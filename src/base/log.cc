@@ -17,6 +17,8 @@ void set_log_sink(LogSink sink, LogLevel level) {
   threshold = current ? level : LogLevel::none;
 }
 
+void silence_log() { threshold = LogLevel::none; }
+
 LogLevel log_level() { return threshold.load(std::memory_order_relaxed); }
 
 void log(LogLevel level, const std::string& line) {

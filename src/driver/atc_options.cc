@@ -54,6 +54,7 @@ const std::vector<AtcOption>& atc_options() {
       {"deterministic", compiler, "results are the same bits in any case"},
       {"deterministic_level", compiler, "0 to 3; results are the same bits in any case"},
       {"export_compile_stat", compiler, "0: no fusion_result.json; 1, 2: written after compiling"},
+      {"split", compiler, "compile in parts, in parallel and each cached: a number, or name=node,... where parts end"},
       {"debug_dir", compiler, "folder for the graph after each pass that changed it, as text"},
       {"op_compiler_cache_mode", compiler, "enable, force or disable (default): finished models by content"},
       {"op_compiler_cache_dir", compiler, "the cache's folder"},

@@ -30,6 +30,17 @@ std::string file_name(std::string name) {
   return name;
 }
 
+size_t fused_groups(const om::Package& p) {
+  auto notes = notes_of(p);
+  return notes.contains("fused") ? notes["fused"].size() : 0;
+}
+
+std::string parts_text(const Compiled& c) {
+  std::string out;
+  for (auto& p : c.parts) out += format("  part {}: {}\n", p.name, p.from_cache ? "taken from the cache" : "compiled");
+  return out;
+}
+
 }  // namespace
 
 Result<std::string> compile_command(const CompileCommand& c) {
@@ -38,7 +49,7 @@ Result<std::string> compile_command(const CompileCommand& c) {
   if (path.empty()) path = std::filesystem::path(c.model).replace_extension(".om").string();
   GE_RETURN_IF_ERROR(om::write(done.package, path));
   return format("{}: {} tasks, {} of weights, {} fused groups, {:.0f} ms\n", path, done.package.model.programs[0]->tasks.size(),
-                bytes_text(static_cast<double>(done.package.weights.size())), done.trace.all_fused().size(), done.milliseconds);
+                bytes_text(static_cast<double>(done.package.weights.size())), fused_groups(done.package), done.milliseconds) + parts_text(done);
 }
 
 Result<std::string> run_command(const RunCommand& c) {

@@ -12,14 +12,15 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "driver/build.h"
 #include "driver/cache.h"
 #include "driver/closed_regions.h"
 #include "driver/gears.h"
 #include "driver/model_edits.h"
-#include "driver/peak.h"
 #include "driver/precision_options.h"
 #include "driver/precision_report.h"
 #include "driver/shapes.h"
+#include "driver/split.h"
 #include "driver/states.h"
 #include "driver/verify.h"
 #include "import/about.h"
@@ -30,19 +31,11 @@
 #include "passes/expand.h"
 #include "passes/fusion.h"
 #include "passes/pass.h"
-#include "runtime/binding.h"
-#include "runtime/model.h"
 
 namespace ge {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// What was compiled: its hash, and its file if it is one.
-struct Source {
-  std::string hash;
-  std::shared_ptr<const MappedFile> file;
-};
 
 // The compile report that stands in the file: nothing of time or machine in it.
 Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerReport& lowered) {
@@ -70,77 +63,8 @@ Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerRe
   return r;
 }
 
-// The limit where sizes may change: it holds for the largest. Without a largest it cannot be checked.
-Status check_limit(const om::Package& package, const Options& o, const std::vector<std::string>& tensors) {
-  auto& program = *package.model.programs[0];
-  std::vector<int64_t> most;
-  for (auto& s : program.symbols) {
-    if (s->max == INT64_MAX) {
-      log(LogLevel::warning, format("mem_workspace_size is not checked: size '{}' has no upper limit; give it one with --input_shape (1~64)", s->name));
-      return ok();
-    }
-    most.push_back(s->max);
-  }
-  GE_TRY(auto b, runtime::Binding::make(package, program, most, {}));
-  return b->arena > o.workspace_limit ? Status(over_limit(*b, tensors, o.workspace_limit, true)) : ok();
-}
-
 void log_time(std::string_view stage, std::chrono::steady_clock::time_point start) {
   log(LogLevel::debug, format("{}: {:.2f} ms", stage, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()));
-}
-
-// The sets of sizes that are foreseen: gears that say all of them, and the hint.
-Result<std::vector<std::vector<int64_t>>> foreseen(const om::ProgramT& program, const Options& o) {
-  std::vector<std::vector<int64_t>> out;
-  const size_t each = program.gear_symbols.size();
-  if (each > 0 && each == program.symbols.size())
-    for (size_t at = 0; at < program.gears.size(); at += each) {
-      std::vector<int64_t> symbols(each);
-      for (size_t i = 0; i < each; ++i) symbols[static_cast<size_t>(program.gear_symbols[i])] = program.gears[at + i];
-      out.push_back(std::move(symbols));
-    }
-  if (o.input_hint_shape.empty()) return out;
-  GE_TRY(auto shapes, hinted_shapes(o.input_hint_shape, program.inputs.size()));
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (!shapes[i].empty()) continue;
-    for (int32_t e : program.inputs[i]->dims) {
-      const om::Expr& x = program.exprs[static_cast<size_t>(e)];
-      if (x.op() != om::ExprOp::constant)
-        return error(code::kInvalidValue, format("Value {} for parameter --input_hint_shape is invalid. Reason: input {} ('{}') has open sizes and is left out.", o.input_hint_shape, i, program.inputs[i]->name), "", "give its sizes");
-      shapes[i].push_back(x.imm());
-    }
-  }
-  auto symbols = runtime::bind_symbols(program, shapes);
-  if (!symbols.ok()) return std::move(symbols).take_error();
-  out.push_back(*std::move(symbols));
-  return out;
-}
-
-// With all sizes known, or foreseen, the arena is planned now, with the search; the file keeps the offsets.
-Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, Json& r) {
-  auto& program = *package.model.programs[0];
-  runtime::BindOptions bind;
-  bind.threads = 1;
-  bind.plan.strategy = static_cast<arena::Strategy>(o.allocator_strategy);
-  bind.plan.budget_steps = o.plan_steps;
-  if (!program.symbols.empty()) {
-    GE_TRY(auto sets, foreseen(program, o));
-    for (auto& symbols : sets) {
-      GE_TRY(auto b, runtime::Binding::make(package, program, symbols, bind));
-      program.plans.push_back(b->plan());
-      if (o.workspace_limit > 0 && b->arena > o.workspace_limit) return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
-    }
-    return o.workspace_limit > 0 && program.gears.empty() ? check_limit(package, o, tensors) : ok();
-  }
-  GE_TRY(auto b, runtime::Binding::make(package, program, {}, bind));
-  program.plans.push_back(b->plan());
-  r["memory"]["arena"] = b->arena;
-  r["memory"]["lower_bound"] = b->lower_bound;
-  r["memory"]["proved"] = b->proved;
-  r["memory"]["threads"] = 1;
-  if (o.workspace_limit > 0 && b->arena > o.workspace_limit)
-    return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
-  return ok();
 }
 
 // The model as options want it, before any pass.
@@ -197,13 +121,6 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   return c;
 }
 
-Result<lower::LaneOptions> lanes_of(const Options& o) {
-  if (o.single_stream && !o.multi_stream.empty())
-    return error(code::kExclusive, "Options [--enable_single_stream] and [--multi_stream_parallel_mode] exclude each other.", "", "Give one of them.");
-  if (o.single_stream) return lower::LaneOptions{lower::LaneOptions::Mode::single, 1};
-  return lower::parse_lanes(o.multi_stream.empty() ? "cv" : o.multi_stream);
-}
-
 Result<Compiled> finish(Compiled c, const Options& o, const Source& source, const std::vector<RuleVerdict>& verdicts,
                         std::optional<double> moved) {
   lower::LowerOptions lo{o.reuse_memory, o.reference};
@@ -214,10 +131,6 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   auto& model = c.package.model;
   GE_TRY(auto lanes, lanes_of(o));
   for (auto& p : model.programs) lower::assign_lanes(*p, lanes);
-  if (!o.name.empty()) model.name = o.name;
-  model.producer = "GE " GE_VERSION;
-  model.command = o.command;
-  model.source_hash = source.hash;
   Json r = report(c.graph, c.trace, lowered);
   for (auto& v : verdicts) r["verified"].push_back({{"rule", v.rule}, {"eps", v.eps}, {"difference", v.difference}, {"off_at", v.off_at}});
   r["closed"] = Json::array();
@@ -228,12 +141,7 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   }
   if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
   r["precision"] = precision_report(c.trace, o.precision, moved);
-  if (source.file) {
-    GE_TRY(std::string said, about_onnx(*source.file));
-    r["model"] = Json::parse(said);
-    if (o.name.empty())
-      if (std::string graph = r["model"].value("graph", ""); !graph.empty()) model.name = graph;
-  }
+  GE_RETURN_IF_ERROR(name_model(model, r, o, source));
   start = std::chrono::steady_clock::now();
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
   log_time("plan", start);
@@ -273,26 +181,6 @@ Result<std::optional<double>> check_precision(const ir::Graph& graph, const Comp
   return std::optional<double>(moved);
 }
 
-// Everything in the options that the result depends on, as text.
-std::string options_text(const Options& o) {
-  std::string t = "state " + o.state + " " + format("{} {} {} {} {} {} {} {} {} {} {} {}", o.single_stream, o.multi_stream, o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
-  t += " name " + o.name + " backend " + o.op_backend;
-  t += format(" gears {} {} {} hint {}", o.dynamic_batch_size, o.dynamic_image_size, o.dynamic_dims, o.input_hint_shape);
-  for (auto& [k, v] : o.input_shape) t += " shape " + k + ":" + join(v, ",");
-  for (auto& d : o.disabled) t += " off " + d;
-  for (auto& d : o.scope) t += " scope " + d;
-  for (auto& [k, v] : o.eps) t += format(" eps {}={}", k, v);
-  for (auto h : o.head_num) t += format(" heads {}", h);
-  if (o.attention_scale) t += format(" scale {}", *o.attention_scale);
-  auto& p = o.precision;
-  t += format(" precision {} {} {} {}", p.mode, p.bf16, p.check, join(p.fp16_inputs, ";"));
-  for (auto* names : {&p.f32_types, &p.f32_nodes, &p.bf16_types, &p.bf16_nodes}) {
-    t += " list";
-    for (auto& n : *names) t += " " + n;
-  }
-  return t + " feed " + join(o.feed, ";") + " out " + join(o.out_nodes, ";") + " type " + join(o.output_type, ";");
-}
-
 Status make_debug_dir(const Options& o) {
   if (o.debug_dir.empty()) return ok();
   std::error_code e;
@@ -302,9 +190,12 @@ Status make_debug_dir(const Options& o) {
 
 Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Source& source) {
   if (auto lanes = lanes_of(o); !lanes.ok()) return std::move(lanes).take_error();
+  if (o.split.any() && !o.state.empty())
+    return error(code::kExclusive, "Options [--split] and [--state] exclude each other.", "a part does not know what another keeps from run to run", "Give one of them.");
   GE_RETURN_IF_ERROR(make_debug_dir(o));
   GE_RETURN_IF_ERROR(edit(graph, o));
-  bool cached = o.cache_mode != "disable";
+  if (o.split.any()) return compile_split(std::move(graph), o, source);
+  bool cached = !o.cache_mode.empty() && o.cache_mode != "disable";
   std::string folder = cached ? cache_folder(o.cache_dir) : "", key = cached ? cache_key(graph, source.file ? source.file->bytes() : std::span<const std::byte>(), source.hash, options_text(o)) : "";
   if (o.cache_mode == "enable" && o.debug_dir.empty())  // there are no passes to show where nothing is compiled
     if (auto hit = cache_find(folder, key)) {
@@ -314,24 +205,7 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Sourc
       c.from_cache = true;
       return c;
     }
-  bool check = o.verify || !o.eps.empty(), both = (o.verify || o.precision.check) && !o.reference;
-  ir::Graph kept = check || both ? graph : ir::Graph();
-  GE_TRY(Compiled c, run_passes(std::move(graph), o));
-  Exclusions off;
-  std::vector<RuleVerdict> verdicts;
-  if (check) {
-    GE_TRY(verdicts, check_rules(kept, c, o, off));
-    if (!off.rules.empty() || !off.places.empty()) {
-      GE_TRY(c, run_passes(kept, o, off));
-    }
-  }
-  std::optional<double> moved;
-  if (both) {
-    GE_TRY(moved, check_precision(kept, c, o, off));
-  }
-  kept = {};
-  malloc_trim(0);  // what the passes are through with, before the weights are laid out
-  GE_TRY(Compiled done, finish(std::move(c), o, source, verdicts, moved));
+  GE_TRY(Compiled done, build(std::move(graph), o, source));
   if (cached) {
     Status s = cache_put(folder, key, done.package);
     if (!s.ok()) log(LogLevel::warning, s.error().text());  // the result is there all the same
@@ -360,6 +234,47 @@ std::string hash_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+Result<lower::LaneOptions> lanes_of(const Options& o) {
+  if (o.single_stream && !o.multi_stream.empty())
+    return error(code::kExclusive, "Options [--enable_single_stream] and [--multi_stream_parallel_mode] exclude each other.", "", "Give one of them.");
+  if (o.single_stream) return lower::LaneOptions{lower::LaneOptions::Mode::single, 1};
+  return lower::parse_lanes(o.multi_stream.empty() ? "cv" : o.multi_stream);
+}
+
+Status name_model(om::ModelT& model, Json& notes, const Options& o, const Source& source) {
+  model.producer = "GE " GE_VERSION;
+  model.command = o.command;
+  model.source_hash = source.hash;
+  if (!o.name.empty()) model.name = o.name;
+  if (!source.file) return ok();
+  GE_TRY(std::string said, about_onnx(*source.file));
+  notes["model"] = Json::parse(said);
+  if (o.name.empty())
+    if (std::string graph = notes["model"].value("graph", ""); !graph.empty()) model.name = graph;
+  return ok();
+}
+
+Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source) {
+  bool check = o.verify || !o.eps.empty(), both = (o.verify || o.precision.check) && !o.reference;
+  ir::Graph kept = check || both ? graph : ir::Graph();
+  GE_TRY(Compiled c, run_passes(std::move(graph), o));
+  Exclusions off;
+  std::vector<RuleVerdict> verdicts;
+  if (check) {
+    GE_TRY(verdicts, check_rules(kept, c, o, off));
+    if (!off.rules.empty() || !off.places.empty()) {
+      GE_TRY(c, run_passes(kept, o, off));
+    }
+  }
+  std::optional<double> moved;
+  if (both) {
+    GE_TRY(moved, check_precision(kept, c, o, off));
+  }
+  kept = {};
+  malloc_trim(0);  // what the passes are through with, before the weights are laid out
+  return finish(std::move(c), o, source, verdicts, moved);
+}
+
 Result<Compiled> compile_file(const std::string& path, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   GE_TRY(auto file, MappedFile::open(path));
@@ -375,7 +290,7 @@ Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& 
 Result<Compiled> compile_graph(ir::Graph graph, const Options& options) {
   // No file stands behind the graph: its text names it, which the cache needs.
   auto start = std::chrono::steady_clock::now();
-  std::string text = options.cache_mode == "disable" ? "" : ir::print(graph);
+  std::string text = options.cache_mode.empty() || options.cache_mode == "disable" ? "" : ir::print(graph);
   return timed(std::move(graph), options, {text.empty() ? "" : hash_of(std::as_bytes(std::span(text))), {}}, start);
 }
 

@@ -12,12 +12,19 @@
 
 namespace ge {
 
+// A part of a model that was compiled in several.
+struct CompiledPart {
+  std::string name;
+  bool from_cache = false;
+};
+
 struct Compiled {
   om::Package package;
   ir::Graph graph;                 // as it was lowered, for dumps
   passes::Trace trace;
   double milliseconds = 0;
   bool from_cache = false;         // then graph and trace are empty; the package's notes say it all
+  std::vector<CompiledPart> parts; // of a split model: likewise; from_cache: all of them
 };
 
 // An ONNX file by path, or in memory (external data are then refused).

@@ -16,7 +16,9 @@ const Json& form() {
     "reference_ops": [""],
     "memory": {"weights": 0, "arena?": 0, "lower_bound?": 0, "proved?": true, "threads?": 0},
     "precision?": {"mode": "", "notes?": [""], "bf16": [""], "f32": [{"node": "", "why": ""}], "gain?": {"model": 0.5},
-                   "bf16_would?": {"nodes": 0, "model": 0.5}, "difference?": 0.5}
+                   "bf16_would?": {"nodes": 0, "model": 0.5}, "difference?": 0.5},
+    "split?": {"parts": [{"name": "", "nodes": 0, "tasks": 0, "weights": 0}], "shared_weights": 0,
+               "cuts": [{"value": "", "type": "", "from": "", "to": [""], "bytes?": 0, "apart?": [""]}]}
   })");
   return f;
 }

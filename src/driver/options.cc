@@ -166,6 +166,10 @@ const Entry kOptions[] = {
      }},
     {"external_weight", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.external_weight, n, v, 0, 2); }},
     {"export_compile_stat", [](Options& o, const std::string& n, const std::string& v) { return set_number(o.export_compile_stat, n, v, 0, 2); }},
+    {"split", [](Options& o, const std::string&, const std::string& v) -> Status {
+       GE_TRY(o.split, parse_split(v));
+       return ok();
+     }},
     {"debug_dir", [](Options& o, const std::string&, const std::string& v) -> Status {
        o.debug_dir = v;
        return ok();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "driver/cut.h"
 #include "tensor/dim.h"
 
 namespace ge {
@@ -57,8 +58,9 @@ struct Options {
   std::string op_backend;                // recorded; there is one backend
   int external_weight = 0;               // 0 weights in the .om, 1 each in a file of its own, 2 together in one file
   int export_compile_stat = 1;           // fusion_result.json: 0 never, 1 and 2 after compiling (atc only)
+  SplitOptions split;                    // compiled in parts, each cached
   std::string debug_dir;                 // the graph after each pass, as text
-  std::string cache_mode = "disable";    // enable, force or disable
+  std::string cache_mode;                // enable, force or disable; empty: the parts of a split model alone
   std::string cache_dir;                 // empty: the user's cache folder
 };
 

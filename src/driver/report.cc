@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "driver/notes.h"
 #include "driver/precision_report.h"
+#include "driver/split_report.h"
 #include "tensor/dtype.h"
 
 namespace ge {
@@ -94,6 +95,7 @@ std::string explain_text(const om::Package& package) {
       out += "\n";
     }
   }
+  out += split_text(r);
   out += precision_text(r);
   if (!r["switched_off"].empty()) out += format("switched off: {}\n", some(r["switched_off"], 100));
   if (!r["reference_ops"].empty()) out += format("on reference kernels: {}\n", some(r["reference_ops"], 100));

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "om/expressions.h"
 #include "tensor/half.h"
 
 namespace ge {
@@ -70,18 +71,16 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
   auto& p = model.program();
   std::vector<Tensor> out;
   SplitMix64 random{seed};
+  std::vector<int64_t> symbols, values;
+  for (auto& s : p.symbols) {
+    auto it = sizes.find(s->name);
+    if (s->input < 0) symbols.push_back(om::kUnknown);
+    else symbols.push_back(it != sizes.end() ? it->second : std::clamp(otherwise, s->min, s->max));
+  }
+  GE_RETURN_IF_ERROR(om::evaluate(p, symbols, values));
   for (auto& port : p.inputs) {
     std::vector<int64_t> dims;
-    for (int32_t e : port->dims) {
-      const om::Expr& x = p.exprs[static_cast<size_t>(e)];
-      if (x.op() == om::ExprOp::constant) {
-        dims.push_back(x.imm());
-        continue;
-      }
-      auto& s = *p.symbols[static_cast<size_t>(x.imm())];
-      auto it = sizes.find(s.name);
-      dims.push_back(it != sizes.end() ? it->second : std::clamp(otherwise, s.min, s.max));
-    }
+    for (int32_t e : port->dims) dims.push_back(values[static_cast<size_t>(e)]);
     int64_t bytes = std::max<int64_t>(1, size_of(static_cast<DType>(port->dtype)));
     for (int64_t d : dims)
       if (d < 0 || __builtin_mul_overflow(bytes, d, &bytes) || bytes > (int64_t(1) << 34))

@@ -122,7 +122,7 @@ class Emitter {
   om::SymbolT* first_met(const Dim& d) {
     if (d.known()) return nullptr;
     auto name = d.symbol_name();
-    GE_CHECK(!name.empty(), "a size of an input is an expression");
+    if (name.empty()) return nullptr;   // an expression over sizes that other inputs give
     if (!sourced_.insert(std::string(name)).second) return nullptr;
     auto* symbol = p_.symbols[static_cast<size_t>(exprs_.symbol(name))].get();
     auto it = g_.symbols.find(name);

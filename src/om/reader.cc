@@ -8,6 +8,7 @@
 #include "om/check.h"
 #include "om/external.h"
 #include "om/format.h"
+#include "om/writer.h"
 
 namespace ge::om {
 namespace {
@@ -96,6 +97,14 @@ Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights,
   }
   GE_RETURN_IF_ERROR(check(p));
   return p;
+}
+
+Result<Package> reopened(const Package& p) {
+  GE_TRY(auto read_again, read(MappedFile::from_bytes(head_to_bytes(p)), false));
+  read_again.weights = p.weights;
+  read_again.keep = p.keep;
+  read_again.external_weight = p.external_weight;
+  return read_again;
 }
 
 }  // namespace ge::om

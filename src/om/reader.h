@@ -14,4 +14,7 @@ namespace ge::om {
 // folder: where the file lies, for weights outside of it; absent where it came as bytes.
 Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights, const std::optional<std::string>& folder = {});
 
+// The package as it would be read from its file; the weights are shared, not copied.
+Result<Package> reopened(const Package& p);
+
 }  // namespace ge::om

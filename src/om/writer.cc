@@ -51,10 +51,21 @@ std::vector<std::byte> head_bytes(const ModelT& model, const std::string& notes,
 
 }  // namespace
 
-std::vector<std::byte> to_bytes(const Package& p) {
+namespace {
+
+// The weights stand in the file, or nowhere.
+std::vector<std::byte> head_alone(const Package& p, std::span<const std::byte> weights) {
   ModelT alone;
   if (!p.model.weight_files.empty()) alone = p.model, alone.weight_files.clear();
-  auto out = head_bytes(p.model.weight_files.empty() ? p.model : alone, p.notes, p.weights);
+  return head_bytes(p.model.weight_files.empty() ? p.model : alone, p.notes, weights);
+}
+
+}  // namespace
+
+std::vector<std::byte> head_to_bytes(const Package& p) { return head_alone(p, {}); }
+
+std::vector<std::byte> to_bytes(const Package& p) {
+  auto out = head_alone(p, p.weights);
   out.insert(out.end(), p.weights.begin(), p.weights.end());
   return out;
 }

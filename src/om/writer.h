@@ -10,6 +10,8 @@ namespace ge::om {
 
 // One self-contained file, whatever p.external_weight says.
 std::vector<std::byte> to_bytes(const Package& p);
+// The same without weights.
+std::vector<std::byte> head_to_bytes(const Package& p);
 // The .om file, and the weight files where p.external_weight asks for such. All are written aside and renamed,
 // the .om last; where one cannot be written, none is left.
 Status write(const Package& p, const std::string& path);

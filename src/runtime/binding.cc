@@ -63,6 +63,23 @@ Status check_gears(const om::ProgramT& program, const std::vector<int64_t>& symb
                "the model was compiled for these sizes alone", "feed one of them, or compile with a range in --input_shape");
 }
 
+// Sizes of inputs that are expressions have the value that the other sizes give them.
+Status check_computed(const om::ProgramT& program, std::span<const std::vector<int64_t>> input_dims, const std::vector<int64_t>& symbols) {
+  std::vector<int64_t> values;
+  GE_RETURN_IF_ERROR(om::evaluate(program, symbols, values));
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    auto& port = *program.inputs[i];
+    if (port.unranked || port.kind != om::ValueKind::tensor) continue;
+    for (size_t k = 0; k < port.dims.size(); ++k) {
+      int64_t value = values[static_cast<size_t>(port.dims[k])];
+      if (value != input_dims[i][k])
+        return error(code::kInputMismatch, format("Input '{}' has shape {}: axis {} is {}{}.", port.name, shape_text(input_dims[i]), k, input_dims[i][k], value == om::kUnknown ? ", and no other input says what it must be" : format(" instead of {}", value)),
+                     "it follows from the sizes of other inputs", "feed sizes that go together");
+    }
+  }
+  return ok();
+}
+
 }  // namespace
 
 // binding_state.cc
@@ -71,6 +88,7 @@ Status bind_state_symbols(const om::ProgramT& program, const StateDims& states, 
 Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
                                           std::span<const std::vector<int64_t>> input_dims, const StateDims& states) {
   std::vector<int64_t> symbols(program.symbols.size(), om::kUnknown);
+  bool computed = false;   // a size is an expression over those of other inputs
   auto expected = [&](const om::PortT& port) {
     std::vector<std::string> parts;
     for (int32_t e : port.dims) {
@@ -103,8 +121,11 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
         if (x.imm() != dims[k]) return mismatch(format("axis {} is {} instead of {}", k, dims[k], x.imm()));
         continue;
       }
-      if (x.op() != om::ExprOp::symbol || x.imm() < 0 || static_cast<size_t>(x.imm()) >= symbols.size())
-        return damaged("An input's size is neither a number nor a symbol.");
+      if (x.op() != om::ExprOp::symbol) {
+        computed = true;
+        continue;
+      }
+      if (x.imm() < 0 || static_cast<size_t>(x.imm()) >= symbols.size()) return damaged("An input's size names no symbol.");
       auto& known = symbols[static_cast<size_t>(x.imm())];
       auto& s = *program.symbols[static_cast<size_t>(x.imm())];
       if (known != om::kUnknown && known != dims[k])
@@ -115,6 +136,7 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
     }
   }
   GE_RETURN_IF_ERROR(bind_state_symbols(program, states, symbols));
+  if (computed) GE_RETURN_IF_ERROR(check_computed(program, input_dims, symbols));
   GE_RETURN_IF_ERROR(check_gears(program, symbols));
   return symbols;
 }

@@ -1,0 +1,15 @@
+// Work in forked processes: each has the memory of this one as it was, and gives all of its own back when it ends.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ge {
+
+// Runs every job, each in a process of its own, at most `most` at a time. Its Status comes back; what it did to
+// memory does not. A process that ends without one gives an error. Where none can be made the job runs in this one.
+std::vector<Status> in_processes(const std::vector<std::function<Status()>>& jobs, int most);
+
+}  // namespace ge

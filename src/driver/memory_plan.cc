@@ -1,0 +1,84 @@
+// The memory plan that the file keeps, and the limit of the arena.
+#include "base/log.h"
+#include "base/text.h"
+#include "driver/build.h"
+#include "driver/gears.h"
+#include "driver/peak.h"
+#include "runtime/binding.h"
+
+namespace ge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The limit where sizes may change: it holds for the largest. Without a largest it cannot be checked.
+Status check_limit(const om::Package& package, const Options& o, const std::vector<std::string>& tensors) {
+  auto& program = *package.model.programs[0];
+  std::vector<int64_t> most;
+  for (auto& s : program.symbols) {
+    if (s->max == INT64_MAX) {
+      log(LogLevel::warning, format("mem_workspace_size is not checked: size '{}' has no upper limit; give it one with --input_shape (1~64)", s->name));
+      return ok();
+    }
+    most.push_back(s->max);
+  }
+  GE_TRY(auto b, runtime::Binding::make(package, program, most, {}));
+  return b->arena > o.workspace_limit ? Status(over_limit(*b, tensors, o.workspace_limit, true)) : ok();
+}
+
+// The sets of sizes that are foreseen: gears that say all of them, and the hint.
+Result<std::vector<std::vector<int64_t>>> foreseen(const om::ProgramT& program, const Options& o) {
+  std::vector<std::vector<int64_t>> out;
+  const size_t each = program.gear_symbols.size();
+  if (each > 0 && each == program.symbols.size())
+    for (size_t at = 0; at < program.gears.size(); at += each) {
+      std::vector<int64_t> symbols(each);
+      for (size_t i = 0; i < each; ++i) symbols[static_cast<size_t>(program.gear_symbols[i])] = program.gears[at + i];
+      out.push_back(std::move(symbols));
+    }
+  if (o.input_hint_shape.empty()) return out;
+  GE_TRY(auto shapes, hinted_shapes(o.input_hint_shape, program.inputs.size()));
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!shapes[i].empty()) continue;
+    for (int32_t e : program.inputs[i]->dims) {
+      const om::Expr& x = program.exprs[static_cast<size_t>(e)];
+      if (x.op() != om::ExprOp::constant)
+        return error(code::kInvalidValue, format("Value {} for parameter --input_hint_shape is invalid. Reason: input {} ('{}') has open sizes and is left out.", o.input_hint_shape, i, program.inputs[i]->name), "", "give its sizes");
+      shapes[i].push_back(x.imm());
+    }
+  }
+  auto symbols = runtime::bind_symbols(program, shapes);
+  if (!symbols.ok()) return std::move(symbols).take_error();
+  out.push_back(*std::move(symbols));
+  return out;
+}
+
+}  // namespace
+
+Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, Json& r) {
+  auto& program = *package.model.programs[0];
+  runtime::BindOptions bind;
+  bind.threads = 1;
+  bind.plan.strategy = static_cast<arena::Strategy>(o.allocator_strategy);
+  bind.plan.budget_steps = o.plan_steps;
+  if (!program.symbols.empty()) {
+    GE_TRY(auto sets, foreseen(program, o));
+    for (auto& symbols : sets) {
+      GE_TRY(auto b, runtime::Binding::make(package, program, symbols, bind));
+      program.plans.push_back(b->plan());
+      if (o.workspace_limit > 0 && b->arena > o.workspace_limit) return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
+    }
+    return o.workspace_limit > 0 && program.gears.empty() ? check_limit(package, o, tensors) : ok();
+  }
+  GE_TRY(auto b, runtime::Binding::make(package, program, {}, bind));
+  program.plans.push_back(b->plan());
+  r["memory"]["arena"] = b->arena;
+  r["memory"]["lower_bound"] = b->lower_bound;
+  r["memory"]["proved"] = b->proved;
+  r["memory"]["threads"] = 1;
+  if (o.workspace_limit > 0 && b->arena > o.workspace_limit)
+    return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
+  return ok();
+}
+
+}  // namespace ge
