@@ -50,7 +50,11 @@ std::set<std::string> symbols_of(const Task& t, const plan::Placement& placement
   for (auto& o : t.in)
     if (o.storage >= 0 && o.ranked) add_symbols(o.view, out);
   for (auto& o : t.out)
-    if (o.storage >= 0 && o.ranked && !open(o)) add_symbols(o.view, out);
+    if (o.storage >= 0 && o.ranked && !open(o)) {
+      add_symbols(o.view, out);
+      // A part may be known before the whole, which needs memory then.
+      add_symbols(placement.storages()[static_cast<size_t>(o.storage)].elements, out);
+    }
   for (auto& d : t.spec.ints) add_symbols(d, out);
   return out;
 }

@@ -243,16 +243,41 @@ OpDef flat(const char* op, int min_inputs, int max_inputs, const char* doc, Stat
   return d;
 }
 
-// Where nothing follows, the caller gets what the sizes of the run give.
+// The graph output that v becomes element by element, whatever its number of axes; none if more is done with it.
+ValueId becomes_output(const Graph& g, ValueId v) {
+  while (!g.is_output(v)) {
+    NodeId reader = g.only_reader(v);
+    if (!reader) return {};
+    auto& n = g.node(reader);
+    auto* def = find(n.op);
+    if (!def || def->vector_kind != VectorKind::elementwise || n.outputs.size() != 1) return {};
+    for (ValueId in : n.inputs)
+      if (in && in != v && (!g.value(in).type.ranked || g.value(in).type.rank() > 0)) return {};
+    v = n.outputs[0];
+  }
+  return g.value(v).uses.empty() ? v : ValueId{};
+}
+
+// The caller gets the axes that the sizes of the run leave: only at the end, as kernels are chosen by their number.
 Result<bool> expand_squeeze(UpgradeContext& c) {
-  Node& n = c.node();
+  const Node n = c.node();
   if (n.inputs.size() > 1 && n.inputs[1]) return false;
-  auto& type = c.graph.value(n.inputs[0]).type;
-  ValueId out = n.outputs[0];
-  if (!type.ranked || !c.graph.is_output(out) || !c.graph.value(out).uses.empty()) return false;
-  bool open = std::any_of(type.dims.begin(), type.dims.end(), [&](auto& d) { return !d.known() && lower_bound(c.graph, d) < 2; });
-  if (!open) return false;
-  n.op = "ge.SqueezeOnes";
+  Graph& g = c.graph;
+  auto& type = g.value(n.inputs[0]).type;
+  if (!type.ranked) return false;
+  bool open = std::any_of(type.dims.begin(), type.dims.end(), [&](auto& d) { return !d.known() && lower_bound(g, d) < 2; });
+  ValueId end = open ? becomes_output(g, n.outputs[0]) : ValueId{};
+  if (!end) return false;
+  if (end == n.outputs[0]) {
+    c.node().op = "ge.SqueezeOnes";
+    return true;
+  }
+  g.replace_uses(n.outputs[0], n.inputs[0]);
+  NodeId squeeze = g.insert("ge.SqueezeOnes", {end}, {Type{g.value(end).type.dtype, false, {}, ir::TypeKind::tensor}}, {}, c.id);
+  ValueId squeezed = g.node(squeeze).outputs[0];
+  for (size_t i = 0; i < g.outputs.size(); ++i)
+    if (g.outputs[i] == end) g.set_graph_output(i, squeezed);
+  g.erase(c.id);
   return true;
 }
 

@@ -64,6 +64,22 @@ void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, s
   }
 }
 
+void enter_branch(InferContext& c, Border& border, Graph& branch, bool taken) {
+  set_captures(c, border, branch, 0, 1);
+  auto condition = c.elements(0);
+  for (size_t i = 0; i < branch.inputs.size() && i + 1 < c.node.inputs.size(); ++i) {
+    ValueId outer = c.node.inputs[i + 1], in = branch.inputs[i];
+    if (!outer || branch.reader_count(in) == 0 || c.graph.value(outer).type.dtype != DType::boolean) continue;
+    bool same = outer == c.node.inputs[0];
+    if (!same && condition) same = c.graph.elements(outer) == condition && c.graph.value(outer).type == c.type(0);
+    if (!same || !c.graph.value(outer).type.is_static() || !product(c.graph.value(outer).type.dims).is(1)) continue;
+    std::vector<int64_t> ones(c.graph.value(outer).type.dims.size(), 1);
+    Tensor known(DType::boolean, ones);
+    *known.mutable_data() = static_cast<std::byte>(taken);
+    branch.replace_uses(in, branch.add_constant(std::move(known), "condition"));
+  }
+}
+
 std::vector<ValueId> put_in(Graph& g, const Graph& inner, const std::vector<ValueId>& inputs, NodeId at) {
   std::map<int32_t, ValueId> there;
   for (size_t i = 0; i < inner.inputs.size(); ++i) there[inner.inputs[i].v] = inputs[i];

@@ -44,6 +44,9 @@ class Border {
 // constants inside.
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from);
 
+// The same for a branch of the If `c`: inside, its condition is known, and so is every capture of the same elements.
+void enter_branch(InferContext& c, Border& border, Graph& branch, bool taken);
+
 // Copies the nodes of `inner` into g, in the place of node `at` in the order; what its outputs are there.
 std::vector<ValueId> put_in(Graph& g, const Graph& inner, const std::vector<ValueId>& inputs, NodeId at);
 

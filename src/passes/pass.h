@@ -74,6 +74,7 @@ Status run_pipeline(ir::Graph& g, PassContext& context);
 // The passes. Types, sizes and known elements of every value:
 Status infer(ir::Graph& g);
 Result<bool> inline_branches(ir::Graph& g, PassContext& c);   // of an If that constants or sizes decide
+Result<bool> branch_ranks(ir::Graph& g, PassContext& c);  // what follows branches of different ranks moves in
 Result<bool> bodies(ir::Graph& g, PassContext& c);        // all passes on nested graphs
 Result<bool> expand(ir::Graph& g, PassContext& c);        // operators that are written as others
 Result<bool> widen(ir::Graph& g, PassContext& c);         // f16 between operators becomes f32

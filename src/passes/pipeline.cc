@@ -21,6 +21,7 @@ std::vector<Pass> pipeline() {
       {"fold", "constants computed while compiling", fold},
       {"dce", "what nobody reads is dropped", dce},
       {"inline_branches_folded", "conditions that became constants", inline_branches},
+      {"branch_ranks", "what follows branches of different ranks moves into them", branch_ranks},
       {"normal_form", "one way to write what means the same", normal_form},
       {"sink_transposes", "Transposes go below elementwise nodes", sink_transposes},
       {"normal_form_sunk", "Transposes that met", normal_form},

@@ -2,6 +2,7 @@
 // widened for nothing, and fusions see one form. Inputs are widened where a product or an elementwise node first reads
 // them, what leaves the graph is rounded once; constants that are only moved stay as they are.
 // A node is written in f32 if its inference says that f32 operands give f32 results and change nothing else.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -21,7 +22,11 @@ class Widening {
 
   bool run() {
     for (NodeId id : g_.order()) {
-      if (is_rounding(id)) {
+      if (is_nothing(id)) {
+        g_.replace_uses(g_.node(id).outputs[0], g_.node(id).inputs[0]);
+        g_.erase(id);
+        changed_ = true;
+      } else if (is_rounding(id)) {
         wide_[g_.node(id).outputs[0].v] = g_.node(id).inputs[0];
         made_.insert(g_.node(id).outputs[0].v);
         rounded_.insert(g_.node(id).outputs[0].v);
@@ -35,10 +40,30 @@ class Widening {
  private:
   bool is_f16(ValueId v) const { return v && g_.value(v).type.dtype == DType::f16 && g_.value(v).type.kind == ir::TypeKind::tensor; }
 
-  // f32 rounded to f16: what reads it takes the f32, but for a Cast back, which asks for the rounding.
-  bool is_rounding(NodeId id) const {
+  // A Cast to what it is already, which would end the f32.
+  bool is_nothing(NodeId id) const {
     auto& n = g_.node(id);
-    return n.op == "Cast" && is_f16(n.outputs[0]) && g_.value(n.inputs[0]).type.dtype == DType::f32;
+    return (n.op == "Cast" || n.op == "CastLike") && is_f16(n.outputs[0]) && is_f16(n.inputs[0]);
+  }
+
+  // f32 rounded to f16: what reads it takes the f32, but for a Cast back, which asks for the rounding. What constants
+  // and sizes alone decide is rounded: that costs nothing in a run.
+  bool is_rounding(NodeId id) {
+    auto& n = g_.node(id);
+    return n.op == "Cast" && is_f16(n.outputs[0]) && g_.value(n.inputs[0]).type.dtype == DType::f32 && !settled(n.inputs[0]);
+  }
+  bool settled(ValueId v) {
+    if (!v) return true;
+    auto [it, fresh] = settled_.emplace(v.v, false);
+    if (!fresh) return it->second;
+    NodeId up = g_.value(v).producer;
+    bool all = g_.is_constant(v) || g_.value(v).content.has_value();
+    if (!all && up) {
+      auto* def = ops::find(g_.node(up).op);
+      auto& inputs = g_.node(up).inputs;
+      all = def && def->deterministic && std::all_of(inputs.begin(), inputs.end(), [&](ValueId in) { return settled(in); });
+    }
+    return settled_[v.v] = all;
   }
   bool asks_for_rounding(const ir::Node& n) const { return n.op == "Cast" && rounded_.count(n.inputs[0].v); }
 
@@ -130,6 +155,7 @@ class Widening {
 
   ir::Graph& g_;
   std::map<int32_t, ValueId> wide_;    // of a value in f16: the same in f32
+  std::map<int32_t, bool> settled_;    // whether constants and sizes alone decide a value
   std::set<int32_t> made_;             // those whose f32 is there anyway
   std::set<int32_t> rounded_;          // what the model's own Casts rounded
   bool changed_ = false;

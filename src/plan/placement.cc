@@ -17,12 +17,18 @@ bool decided_by_data(const ir::Graph& g, const ir::Type& t) {
   return std::any_of(t.dims.begin(), t.dims.end(), [&](auto& d) { return g.decided_by_data(d); });
 }
 
-// The executor task that makes it tells its size.
+// The executor task that makes it tells its size: a size that other tasks decide is known before.
 bool is_open(const ir::Graph& g, ValueId v) {
   auto& x = g.value(v);
   if (!x.producer) return false;
   auto* op = ops::find(g.node(x.producer).op);
-  return op && op->executor && (x.type.kind != ir::TypeKind::tensor || !x.type.ranked || decided_by_data(g, x.type));
+  if (!op || !op->executor) return false;
+  if (x.type.kind != ir::TypeKind::tensor || !x.type.ranked) return true;
+  std::vector<std::string> names;
+  for (auto& d : x.type.dims)
+    if (g.decided_by_data(d)) d.symbols(names);
+  std::string own = ops::own_symbol(g, g.node(x.producer), "");
+  return std::any_of(names.begin(), names.end(), [&](auto& s) { return s.starts_with(own); });
 }
 
 Dim element_count(const ir::Type& t) {

@@ -257,9 +257,13 @@ Status run_scan(TaskRun& t) {
   return finish(t, inputs, 0, states, it);
 }
 
+// A branch that cannot run; the blob says why.
+Status run_fail(TaskRun& t) { return t.fail(std::string(t.text())); }
+
 const RegisterHost r1("flow.if", run_if);
 const RegisterHost r2("flow.loop", run_loop);
 const RegisterHost r3("flow.scan", run_scan);
+const RegisterHost r4("flow.fail", run_fail);
 
 }  // namespace
 }  // namespace ge::runtime

@@ -17,8 +17,6 @@ from conftest import difference, equal, reference
 TOLERANCE = 1e-4  # of the output's largest value; a model may state a wider one, 1e-3 at most
 ROUNDED = 3e-2  # int8 and fp16 models: a value between two steps falls to either side
 UNEQUAL = 0.01  # of their integers
-RANKS_OF_BRANCHES = {"silero_vad_v6", "silero_vad_half"}  # branches of an If that differ in rank, read by plain operators
-RANK_OF_DATA = {"plcmos_v2": ["two"]}  # the cases whose rank is right: a Squeeze without axes removes a batch of one
 DOWNLOAD = 150e6  # bytes that continuous integration may fetch
 
 
@@ -29,15 +27,8 @@ def parameters(names, cases=False):
         model = fetch.catalogue()[name]
         marks = [pytest.mark.models] if model.get("large") else []
         for case in model["feeds"] if cases else ["default"]:
-            waits = name in RANKS_OF_BRANCHES or name in RANK_OF_DATA and case not in RANK_OF_DATA[name]
-            xfail = [pytest.mark.xfail(strict=True, reason="needs ranks that come from data")] if waits else []
-            sets.append(pytest.param(*([name, case] if cases else [name]), marks=marks + xfail, id=f"{name}-{case}" if cases else name))
+            sets.append(pytest.param(*([name, case] if cases else [name]), marks=marks, id=f"{name}-{case}" if cases else name))
     return sets
-
-
-def known_to_run():
-    """For tests without a judge."""
-    return parameters([n for n in fetch.catalogue() if n not in RANKS_OF_BRANCHES and n not in RANK_OF_DATA])
 
 
 def assert_agrees(name, got, want):
@@ -71,7 +62,7 @@ def test_agrees_without_fusion_and_reuse(name, compiled):
     assert_agrees(name, plain.run(feeds), reference(path, feeds))
 
 
-@pytest.mark.parametrize("name", known_to_run())
+@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
 def test_models_of_open_sizes_have_three_cases(name):
     """ONNX Runtime's view of the inputs: a size that is a number holds in each case."""
     inputs = onnxruntime.InferenceSession(fetch.fetch(name), providers=["CPUExecutionProvider"]).get_inputs()
@@ -134,7 +125,7 @@ def test_transformers_of_full_size(name, length, dynamo, compiled):
     assert difference(ge.load(compiled(path)).run(feeds), reference(path, feeds)) <= TOLERANCE
 
 
-@pytest.mark.parametrize("name", known_to_run())
+@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
 def test_compiling_twice_gives_the_same_bytes(name, tmp_path, monkeypatch):
     path = fetch.fetch(name)
     a, b = tmp_path / "a.om", tmp_path / "elsewhere" / "b.om"
@@ -146,7 +137,7 @@ def test_compiling_twice_gives_the_same_bytes(name, tmp_path, monkeypatch):
     assert a.read_bytes() == b.read_bytes()
 
 
-@pytest.mark.parametrize("name", known_to_run())
+@pytest.mark.parametrize("name", parameters(fetch.catalogue()))
 def test_one_and_two_threads_give_the_same_bits(name, compiled):
     om, feeds = compiled(fetch.fetch(name)), fetch.feeds(name)
     one, two = ge.load(om, threads=1), ge.load(om, threads=2)

@@ -18,7 +18,11 @@ float original_coordinate(const ResizeParameters& p, size_t axis, int64_t i, int
       return center * (1 - adjustment) + (x + 0.5f) / scale - 0.5f;
     }
     case ResizeCoordinates::pytorch_half_pixel: return out > 1 ? (x + 0.5f) / scale - 0.5f : 0.0f;
-    case ResizeCoordinates::align_corners: return out == 1 ? 0.0f : x * (n - 1) / (m - 1);
+    case ResizeCoordinates::align_corners: {
+      // The resized length is scale times the original one, as ONNX defines the scale: a given scale keeps its fraction.
+      float length = p.scales[axis] > 0 ? n * scale : m;
+      return out == 1 ? 0.0f : x * (n - 1) / (length - 1);
+    }
     case ResizeCoordinates::asymmetric: return x / scale;
     case ResizeCoordinates::tf_half_pixel_for_nn: return (x + 0.5f) / scale;
     case ResizeCoordinates::tf_crop_and_resize: break;
@@ -99,7 +103,7 @@ Taps resize_taps(const ResizeParameters& p, int axis, int64_t in, int64_t out) {
   bool crop = p.coordinates == ResizeCoordinates::tf_crop_and_resize;
   auto scale = static_cast<float>(p.scales[a]);
   if (scale == 0) scale = static_cast<float>(out) / static_cast<float>(std::max<int64_t>(in, 1));
-  t.identity = in == out && (crop ? p.roi_start[a] == 0 && p.roi_end[a] == 1 : scale == 1 || p.coordinates == ResizeCoordinates::align_corners);
+  t.identity = in == out && (crop ? p.roi_start[a] == 0 && p.roi_end[a] == 1 : scale == 1);
   if (t.identity) {
     for (int64_t i = 0; i < out; ++i) t.index.push_back(i);
     t.weight.assign(static_cast<size_t>(out), 1.0f);

@@ -1,5 +1,5 @@
-// The discrete Fourier transform of n complex numbers, in double: mixed radix, so n log n for smooth sizes and
-// n * p for a prime factor p.
+// The discrete Fourier transform of n complex numbers: decimation in frequency with mixed radix, so n log n for smooth
+// sizes and n * p for a prime factor p.
 #pragma once
 
 #include <complex>
@@ -8,21 +8,28 @@
 
 namespace ge::kernels::reference {
 
+// T: double, or float, whose error grows with the largest prime factor.
+template <class T>
 class Fourier {
  public:
+  using Complex = std::complex<T>;
   // sign -1: forward, +1: backward (neither divides by n).
   Fourier(int64_t n, int sign);
   int64_t size() const { return n_; }
-  // to[k] = sum over i of from[i] * e^(sign 2 pi j i k / n). `from` and `to` are n numbers each that do not overlap;
-  // `spare` is n numbers more.
-  void run(const std::complex<double>* from, std::complex<double>* to, std::complex<double>* spare) const;
+  // to[k] = sum over i of data[i] * e^(sign 2 pi j i k / n). Both are n numbers, do not overlap, and are overwritten;
+  // the result lies in what is returned, one of them.
+  Complex* run(Complex* data, Complex* other) const;
 
  private:
-  void step(const std::complex<double>* from, int64_t stride, int64_t n, size_t factor, std::complex<double>* to,
-            std::complex<double>* spare) const;
+  void pass(int64_t radix, int64_t done, const Complex* from, Complex* to) const;
+  void butterfly(int64_t radix, Complex* c) const;
   int64_t n_;
-  std::vector<std::complex<double>> roots_;
-  std::vector<int64_t> factors_;
+  T sign_;
+  std::vector<Complex> roots_;      // e^(sign 2 pi j k / n)
+  std::vector<int64_t> radices_;
 };
+
+// True when every prime factor of n is at most 5: sums stay short.
+bool is_smooth(int64_t n);
 
 }  // namespace ge::kernels::reference
