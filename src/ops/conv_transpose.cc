@@ -1,6 +1,7 @@
 // ConvTranspose, and ge.ConvTranspose with what follows it: inputs x, w, bias, residual; the attributes of
 // both ConvTranspose and fused_tail.h. Constant weights: each phase of the output (position modulo stride) is a
-// convolution of stride 1 over some of the taps, written into its strided part of the output by cube.conv.
+// convolution of stride 1 over some of the taps, written into its strided part of the output by cube.conv. Phases of
+// the last axis that lie side by side in memory and do not overlap are channels of one convolution.
 #include "ops/conv_transpose.h"
 
 #include <numeric>
@@ -148,9 +149,69 @@ struct Operands {
   Strided x_view, y_view, residual_view;
 };
 
-void emit_phase(LowerContext& c, Operands o, const FusedTail& tail, const Transposed& t, const std::vector<Phase>& phases) {
+// The view of an operand of the output's shape, [N, M, ..., W * stride], as [N, stride * M, ..., W], the steps outermost.
+Strided steps_as_channels(Strided v, const Dim& stride) {
+  v.strides[1] = v.dims[1].is(1) ? v.strides.back() : v.strides[1];
+  v.dims[1] = v.dims[1] * stride;
+  v.dims.back() = floordiv(v.dims.back(), stride);
+  v.strides.back() = v.strides.back() * stride;
+  return v;
+}
+
+// Weights [C, M, ..., stride] as [C, stride * M, ..., 1].
+Tensor steps_as_channels(const Tensor& w) {
+  auto dims = w.dims();
+  const int64_t channels = dims[1], steps = dims.back();
+  int64_t between = 1;
+  for (size_t a = 2; a + 1 < dims.size(); ++a) between *= dims[a];
+  dims[1] *= steps, dims.back() = 1;
+  Tensor out(DType::f32, dims);
+  float* to = out.as<float>();
+  for (int64_t c = 0; c < dims[0]; ++c)
+    for (int64_t step = 0; step < steps; ++step)
+      for (int64_t m = 0; m < channels; ++m)
+        for (int64_t i = 0; i < between; ++i) *to++ = static_cast<float>(w.at(((c * channels + m) * between + i) * steps + step));
+  return out;
+}
+
+// A vector of `count` elements `times` over.
+Arg repeated(LowerContext& c, Arg vector, int64_t times, int64_t count) {
+  if (vector.kind == Arg::Kind::constant) {
+    const Tensor& one = c.constants[static_cast<size_t>(vector.index)];
+    Tensor all(DType::f32, {times * count});
+    for (int64_t i = 0; i < times; ++i) std::copy_n(one.as<float>(), count, all.as<float>() + i * count);
+    return c.weight(std::move(all));
+  }
+  Strided from = vector.view ? *vector.view : Strided::dense({Dim(count)});
+  vector.view = Strided{from.offset, {Dim(times), Dim(count)}, {Dim(0), from.strides[0]}};
+  Arg all = c.temp(DType::f32, {Dim(times * count)}), to = all;
+  to.view = Strided::dense({Dim(times), Dim(count)});
+  emit_copy(c, std::move(vector), DType::f32, std::move(to), DType::f32);
+  return all;
+}
+
+// Does so where windows of the last axis meet without overlap and their outputs lie side by side.
+void merge_last_axis(LowerContext& c, Operands& o, Transposed& t, Tensor& w) {
+  const size_t last = t.strides.size() - 1, axis = last + 2;
+  const int64_t stride = t.strides[last], channels = w.dims()[1];
+  auto side_by_side = [&](const Strided& v) {
+    return channels == 1 || (v.strides[1].is(1) && v.strides[axis].is(channels));
+  };
+  if (stride == 1 || groups_of(c.node) != 1 || w.dims()[axis] != stride || t.dilations[last] != 1 ||
+      !t.pad_begin[last].is(0) || !(t.out[last] == o.x_view.dims[axis] * Dim(stride)) || !side_by_side(o.y_view) ||
+      (o.residual.kind != Arg::Kind::none && !side_by_side(o.residual_view)))
+    return;
+  if (o.bias.kind != Arg::Kind::none) o.bias = repeated(c, o.bias, stride, channels);
+  w = steps_as_channels(w);
+  o.y_view = steps_as_channels(o.y_view, Dim(stride));
+  if (o.residual.kind != Arg::Kind::none) o.residual_view = steps_as_channels(o.residual_view, Dim(stride));
+  t.strides[last] = 1, t.out[last] = o.x_view.dims[axis], t.kernel[last] = 1;
+}
+
+void emit_phase(LowerContext& c, Operands o, const FusedTail& tail, const Transposed& t, const Tensor& weights,
+                const std::vector<Phase>& phases) {
   int64_t groups = groups_of(c.node);
-  Tensor w = phase_weights(*c.constant_of(1), groups, phases);
+  Tensor w = phase_weights(weights, groups, phases);
   std::vector<Dim> kernel, dilations, pads;
   for (size_t a = 0; a < phases.size(); ++a) {
     auto& p = phases[a];
@@ -185,24 +246,25 @@ Status lower_with(LowerContext& c, const FusedTail& tail) {
   if (!conv_transpose_by_phases(c.graph, c.node)) return ok();
   auto& yt = c.out_type(0);
   size_t rank = yt.dims.size() - 2;
-  const Tensor* w = c.constant_of(1);
+  Tensor w = *c.constant_of(1);
   GE_TRY(auto t, read(c.graph, c.node));
-  int64_t phases = std::accumulate(t.strides.begin(), t.strides.end(), int64_t{1}, std::multiplies<>());
   Operands o;
   o.x = input_as_f32(c, 0, o.x_view), o.y = c.out(), o.y_view = c.out_view();
   bool cast = yt.dtype != DType::f32;
   if (cast) o.y = c.temp(DType::f32, yt.dims), o.y_view = Strided::dense(yt.dims);
   o.bias = bias_vector(c, tail, yt.dims[1]);
   if (tail.residual >= 0) o.residual = input_as_f32(c, tail.residual, o.residual_view);
+  merge_last_axis(c, o, t, w);
+  int64_t phases = std::accumulate(t.strides.begin(), t.strides.end(), int64_t{1}, std::multiplies<>());
   for (int64_t i = 0; i < phases; ++i) {
     std::vector<Phase> p;
     int64_t left = i;
     bool empty = false;
     for (size_t a = 0; a < rank; ++a, left /= t.strides[a - 1]) {
-      p.push_back(phase_of(left % t.strides[a], w->dims()[a + 2], t.strides[a], t.dilations[a], t.pad_begin[a].value()));
+      p.push_back(phase_of(left % t.strides[a], w.dims()[a + 2], t.strides[a], t.dilations[a], t.pad_begin[a].value()));
       empty |= t.out[a].known() && p[a].at >= t.out[a].value();
     }
-    if (!empty) emit_phase(c, o, tail, t, p);
+    if (!empty) emit_phase(c, o, tail, t, w, p);
   }
   if (cast) emit_copy(c, o.y, DType::f32, c.out(), yt.dtype);
   return ok();

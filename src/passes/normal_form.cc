@@ -12,6 +12,8 @@ namespace {
 using ir::NodeId;
 using ir::ValueId;
 
+constexpr int64_t kMaxNeutral = 4096;   // elements that are looked at
+
 std::vector<int64_t> transpose_perm(const ir::Graph& g, const ir::Node& n) {
   auto p = ir::attr_ints(n, "perm");
   if (p.empty()) {
@@ -19,6 +21,13 @@ std::vector<int64_t> transpose_perm(const ir::Graph& g, const ir::Node& n) {
     std::iota(p.rbegin(), p.rend(), 0);
   }
   return p;
+}
+
+bool all_are(const Tensor& t, double x) {
+  if (!(is_float(t.dtype()) || is_integer(t.dtype())) || t.count() > kMaxNeutral) return false;
+  for (int64_t i = 0; i < t.count(); ++i)
+    if (t.at(i) != x) return false;
+  return true;
 }
 
 bool does_nothing(const ir::Graph& g, const ir::Node& n) {
@@ -35,7 +44,7 @@ bool does_nothing(const ir::Graph& g, const ir::Node& n) {
     return in.ranked && std::is_sorted(p.begin(), p.end());
   }
   if (n.op == "Concat") return n.inputs.size() == 1;
-  return false;
+  return changes_nothing(g, n);
 }
 
 bool merge_transposes(ir::Graph& g, NodeId id) {
@@ -187,6 +196,14 @@ bool split_transpose(ir::Graph& g, NodeId id) {
 }
 
 }  // namespace
+
+// A zero may lose its sign in a sum.
+bool changes_nothing(const ir::Graph& g, const ir::Node& n) {
+  const bool sum = n.op == "Add" || n.op == "Sub", product = n.op == "Mul" || n.op == "Div";
+  if ((!sum && !product) || !n.inputs[0] || !g.is_constant(n.inputs[1]) || g.is_constant(n.inputs[0])) return false;
+  auto &in = g.value(n.inputs[0]).type, &out = g.value(n.outputs[0]).type;
+  return in.ranked && in == out && all_are(*g.value(n.inputs[1]).constant, sum ? 0 : 1);
+}
 
 Result<bool> normal_form(ir::Graph& g, PassContext& c) {
   bool changed = false;

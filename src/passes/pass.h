@@ -71,6 +71,9 @@ Verdict in_scope(const PassOptions& o, const ir::Graph& g, ir::NodeId id);
 std::vector<Pass> pipeline();
 Status run_pipeline(ir::Graph& g, PassContext& context);
 
+// The first input is the output: a sum with zeros, a product with ones, of the same type and sizes.
+bool changes_nothing(const ir::Graph& g, const ir::Node& n);
+
 // The passes. Types, sizes and known elements of every value:
 Status infer(ir::Graph& g);
 Result<bool> inline_branches(ir::Graph& g, PassContext& c);   // of an If that constants or sizes decide
@@ -85,6 +88,7 @@ Result<bool> cse(ir::Graph& g, PassContext& c);           // equal nodes merged
 Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
 Result<bool> sink_transposes(ir::Graph& g, PassContext& c);   // below elementwise nodes
 Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
+Result<bool> loop_invariants(ir::Graph& g, PassContext& c);   // made once, not in each iteration
 Result<bool> winograd(ir::Graph& g, PassContext& c);      // convolutions by minimal filtering
 Result<bool> precision(ir::Graph& g, PassContext& c);     // operands of products in bf16
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes

@@ -23,6 +23,7 @@ std::vector<Pass> pipeline() {
       {"inline_branches_folded", "conditions that became constants", inline_branches},
       {"branch_ranks", "what follows branches of different ranks moves into them", branch_ranks},
       {"normal_form", "one way to write what means the same", normal_form},
+      {"loop_invariants", "what is the same in each iteration of a Loop is made before it", loop_invariants},
       {"sink_transposes", "Transposes go below elementwise nodes", sink_transposes},
       {"normal_form_sunk", "Transposes that met", normal_form},
       {"cse", "equal nodes become one", cse},

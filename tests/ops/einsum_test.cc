@@ -111,6 +111,13 @@ TEST(ConvTranspose, LoweringGivesTheReference) {
       {{1, 2, 4, 4}, {2, 3, 4, 4}, {{"strides", Ints{2, 2}}, {"output_shape", Ints{9, 8}}, {"auto_pad", std::string("SAME_LOWER")}}},
       {{2, 3, 7}, {3, 5, 6}, {{"strides", Ints{4}}, {"pads", Ints{5, 0}}}},
       {{1, 2, 3, 3, 3}, {2, 2, 2, 3, 2}, {{"strides", Ints{2, 1, 2}}}},
+      // Windows of the last axis that meet: its steps may become channels.
+      {{2, 3, 5, 6}, {3, 1, 2, 2}, {{"strides", Ints{2, 2}}}},
+      {{2, 3, 5, 6}, {3, 4, 2, 2}, {{"strides", Ints{2, 2}}}},
+      {{1, 3, 5, 6}, {3, 4, 3, 2}, {{"strides", Ints{2, 2}}, {"pads", Ints{1, 0, 0, 0}}}},
+      {{1, 3, 5, 6}, {3, 1, 2, 2}, {{"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 0, 1}}}},
+      {{1, 3, 5, 6}, {3, 4, 2, 2}, {{"strides", Ints{2, 2}}, {"output_padding", Ints{1, 1}}}},
+      {{2, 3, 7}, {3, 20, 5}, {{"strides", Ints{5}}}},
   };
   for (DType t : {DType::f32, DType::f16, DType::f64})
     for (auto& k : cases)
@@ -120,7 +127,7 @@ TEST(ConvTranspose, LoweringGivesTheReference) {
         NodeCase n;
         n.in(random_tensor(t, k.x, 1), false, last).in(random_tensor(t, k.w, 2), mode != 3);
         int64_t m = k.w[1] * (k.attrs.count("group") ? std::get<int64_t>(k.attrs.at("group")) : 1);
-        if (mode & 2) n.in(random_tensor(t, {m}, 3), true);
+        if (mode & 2) n.in(random_tensor(t, {m}, 3), mode == 3);
         n.op("ConvTranspose", k.attrs, 1, last);
         auto want = n.reference(), got = n.lowered();
         ASSERT_EQ(got.size(), 1u);

@@ -86,16 +86,16 @@ Reg ProgramBuilder::hard_sigmoid(Reg a, float alpha, float beta) {
   return op(Op::clip, op(Op::add, op(Op::mul, a, alpha), beta), constant(0.0f), constant(1.0f));
 }
 
-Result<Program> ProgramBuilder::finish(int inputs, int outputs) const {
+Result<Program> ProgramBuilder::finish(int inputs, int outputs, int most) const {
   if (insts_.size() > kMaxInsts)
     return error(code::kTooLarge, format("a vector program of {} instructions, at most {}", insts_.size(), kMaxInsts));
   std::vector<bool> live(insts_.size(), false);
   Program p;
-  p.inputs = static_cast<uint16_t>(std::clamp(inputs, 0, kMaxOperands));
-  p.outputs = static_cast<uint16_t>(std::clamp(outputs, 0, kMaxOperands));
+  p.inputs = static_cast<uint16_t>(std::clamp(inputs, 0, most));
+  p.outputs = static_cast<uint16_t>(std::clamp(outputs, 0, most));
   int last = 0;
   for (auto [output, r] : stores_) {
-    if (r >= insts_.size() || output < 0 || output >= kMaxOperands)
+    if (r >= insts_.size() || output < 0 || output >= most)
       return error(code::kInternal, "a vector program stores an unknown register or output");
     live[r] = true;
     p.outputs = std::max<uint16_t>(p.outputs, static_cast<uint16_t>(output + 1));
@@ -104,7 +104,7 @@ Result<Program> ProgramBuilder::finish(int inputs, int outputs) const {
     const Inst& inst = insts_[i].inst;
     if (!live[i]) continue;
     last = std::max(last, insts_[i].phase + is_reduction(inst.op));
-    if ((inst.op == Op::load || inst.op == Op::load_i32) && inst.imm < kMaxOperands)
+    if ((inst.op == Op::load || inst.op == Op::load_i32) && inst.imm < static_cast<uint32_t>(most))
       p.inputs = std::max<uint16_t>(p.inputs, static_cast<uint16_t>(inst.imm + 1));
     for (Reg r : {inst.a, inst.b, inst.c})
       if (r < insts_.size()) live[r] = true;
@@ -129,7 +129,7 @@ Result<Program> ProgramBuilder::finish(int inputs, int outputs) const {
       p.phases[phase].push_back(s);
     }
   }
-  if (auto lanes = check(p); !lanes.ok()) return std::move(lanes).take_error();
+  if (auto lanes = check(p, most); !lanes.ok()) return std::move(lanes).take_error();
   return p;
 }
 

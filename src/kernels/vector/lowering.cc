@@ -85,7 +85,7 @@ class Lowering {
   }
 
   Result<std::shared_ptr<const Compiled>> run() {
-    GE_TRY(lanes_, check(p_));
+    GE_TRY(lanes_, check(p_, kUnrolledOperands));
     if (c_.operands.size() != static_cast<size_t>(p_.inputs + p_.outputs))
       return error(code::kInternal, format("a vector program of {} operands got {}", p_.inputs + p_.outputs, c_.operands.size()));
     GE_RETURN_IF_ERROR(analyse());

@@ -17,13 +17,13 @@ Error bad(size_t phase, size_t index, const Inst& inst, std::string why) {
 // One pass over a program with the state that the rules need.
 class Checker {
  public:
-  explicit Checker(const Program& p) : p_(p) {}
+  Checker(const Program& p, int most) : p_(p), most_(most) {}
 
   Status run() {
     if (p_.phases.empty() || p_.phases.size() > kMaxPhases)
       return error(code::kParse, format("vector program: {} phases, expected 1 to {}", p_.phases.size(), kMaxPhases));
-    if (p_.inputs + p_.outputs > kMaxOperands)
-      return error(code::kParse, format("vector program: more than {} operands", kMaxOperands));
+    if (p_.inputs + p_.outputs > most_)
+      return error(code::kParse, format("vector program: more than {} operands", most_));
     size_t total = 0;
     for (const auto& phase : p_.phases) total += phase.size();
     if (total > kMaxInsts)
@@ -96,6 +96,7 @@ class Checker {
   }
 
   const Program& p_;
+  int most_;
   size_t phase_ = 0;
   std::vector<bool> stored_, defined_;
   std::vector<Lane> lanes_;
@@ -116,8 +117,8 @@ int arity(Op op) {
 
 bool is_reduction(Op op) { return op >= Op::row_sum && op <= Op::row_imin && op_info(op); }
 
-Result<std::vector<Lane>> check(const Program& p) {
-  Checker c(p);
+Result<std::vector<Lane>> check(const Program& p, int most) {
+  Checker c(p, most);
   GE_RETURN_IF_ERROR(c.run());
   return std::move(c).lanes();
 }

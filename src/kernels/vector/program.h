@@ -88,12 +88,15 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
+// Of a program in a file. compile() takes more operands (short_rows.h).
 inline constexpr int kMaxInsts = 1024, kMaxPhases = 16, kMaxOperands = 64, kMaxRegs = 2048;
+inline constexpr int kUnrolledOperands = 256;
 
 // What every program satisfies that compile(), print() or encode() accepts: known operators, registers
 // assigned once, before use and of the right lane, operands in range, every output stored exactly once,
 // reductions used only in later phases. Gives the lane of each register.
-Result<std::vector<Lane>> check(const Program& p);
+// most: operands in all.
+Result<std::vector<Lane>> check(const Program& p, int most = kMaxOperands);
 
 // "v0 = load 0; v1 = row_max v0 | v2 = sub v0 v1; store 0 v2". Constants print so that they read back
 // bit for bit. Counts of operands are the largest number used plus one, unless "io 3 1;" stands first.
@@ -123,7 +126,7 @@ class ProgramBuilder {
   Reg hard_sigmoid(Reg a, float alpha, float beta);  // max(0, min(1, alpha*a + beta))
   int size() const { return static_cast<int>(insts_.size()); }
   // Operand counts of at least these; the program has passed check().
-  Result<Program> finish(int inputs = 0, int outputs = 0) const;
+  Result<Program> finish(int inputs = 0, int outputs = 0, int most = kMaxOperands) const;
 
  private:
   struct Value {

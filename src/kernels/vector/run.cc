@@ -208,8 +208,8 @@ class Runner {
   int64_t cols_, whole_ = 0;
   int rest_ = 0, lanes_ = 0;
   bool expands_ = false;
-  std::byte* bases_[kMaxOperands];
-  int64_t steps_[kMaxOperands];
+  std::byte* bases_[kUnrolledOperands];
+  int64_t steps_[kUnrolledOperands];
 };
 
 // Whether the rows follow one another in every operand, so that the tile is one long row.

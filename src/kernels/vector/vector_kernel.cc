@@ -14,6 +14,7 @@
 #include "kernels/vector/block_copy.h"
 #include "kernels/vector/geometry.h"
 #include "kernels/vector/program.h"
+#include "kernels/vector/short_rows.h"
 
 namespace ge::kernels::vector {
 namespace {
@@ -31,6 +32,7 @@ enum class Access : uint8_t {
 };
 
 struct Plan {
+  std::shared_ptr<const ShortRows> short_rows;   // does all of it, if there
   Geometry g;
   std::shared_ptr<const Compiled> compiled;
   std::vector<Access> access;
@@ -161,6 +163,12 @@ Result<Work> prepare(const Call& call) {
     w.chunks = 0;
     return w;
   }
+  if (reduces && (p->short_rows = ShortRows::plan(program, p->g, call))) {
+    w.chunks = p->short_rows->chunks();
+    w.scratch = p->short_rows->scratch();
+    w.state = std::move(p);
+    return w;
+  }
   p->tile_rows = p->g.outer.empty() ? 1 : p->g.outer.back().size;
   choose_access(*p, call.ints[0] == 0);
   GE_TRY(p->compiled, compile(program, specs(), {.stream = streams(*p)}));
@@ -247,7 +255,8 @@ class Chunk {
 
 Status run(const Call& call, int64_t chunk) {
   const Plan& p = *static_cast<const Plan*>(call.state);
-  Chunk(p, call).run(p.units * chunk / p.chunks, p.units * (chunk + 1) / p.chunks);
+  if (p.short_rows) p.short_rows->run(call, chunk);
+  else Chunk(p, call).run(p.units * chunk / p.chunks, p.units * (chunk + 1) / p.chunks);
   return ok();
 }
 
