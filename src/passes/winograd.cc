@@ -20,7 +20,7 @@ using ir::NodeId;
 struct Guess {
   double spatial, images;
 };
-constexpr Guess kGuesses[] = {{32, 1}, {8, 1}, {96, 1}, {32, 4}};
+constexpr Guess kGuesses[] = {{32, 1}, {8, 1}, {96, 1}, {32, 16}};
 constexpr double kSmall = 256 << 10;  // bytes
 constexpr double kLeastGain = 0.08;   // of the direct kernel's time: less is within the model's error
 
@@ -43,7 +43,8 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess
   size_t rank = k.size();
   if (k[rank - 1] != 3 || (rank >= 4 && k[rank - 2] != 3 && k[rank - 2] != 1) || (rank == 5 && k[2] != 1)) return std::nullopt;
   Conv c;
-  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : guess.spatial; };
+  const double unknown = rank == 3 ? guess.spatial * guess.spatial / 8 : guess.spatial;  // a line is longer than an edge
+  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : unknown; };
   c.m = static_cast<double>(k[0]), c.c = static_cast<double>(k[1]);
   c.images = (y.dims[0].known() ? size(y.dims[0]) : guess.images) * (rank == 5 ? size(y.dims[2]) : 1);
   c.width = size(y.dims.back());
