@@ -4,6 +4,7 @@
 #include "kernels/cube/conv_pack.h"
 #include "kernels/cube/winograd.h"
 #include "ops/bf16.h"
+#include "ops/shape_util.h"
 
 namespace ge::ops {
 
@@ -77,16 +78,32 @@ Tensor pack_winograd(const Tensor& w, int tile) {
   return out;
 }
 
-// The transformed weights, made in each run from those of a direct sum.
-Arg filters_of_run(LowerContext& c, const Tensor& w, int tile) {
+struct RunFilters {
+  Arg direct, transformed;
+};
+
+// The transformed weights, made in each run from those of a direct sum. Where the run chooses between both, the
+// convolution's sizes go with them.
+RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choose) {
   Tensor direct = pack_conv(w, 1);
   auto& d = w.dims();
+  auto& y = c.out_type(0).dims;
+  size_t rank = y.size();
   int64_t taps = 1, edge = tile + 2;
   for (size_t a = 2; a < d.size(); ++a) taps *= d[a];
+  bool two_axes = taps == 9;
+  std::vector<Dim> ints{Dim(tile), Dim(two_axes ? 2 : 1)};
+  if (choose) {
+    auto dilations = ir::attr_ints(c.node, "dilations");
+    auto dilation = [&](size_t from_end) { return Dim(dilations.size() >= from_end ? dilations[dilations.size() - from_end] : 1); };
+    append(ints, {Dim(d[0]), rank == 5 ? y[0] * y[2] : y[0], rank >= 4 ? y[rank - 2] : Dim(1), y[rank - 1], dilation(2), dilation(1)});
+  }
   int64_t panels = (d[0] + 15) / 16;
-  Arg out = c.temp(DType::f32, {Dim(taps == 9 ? edge * edge : edge), Dim(panels), Dim(d[1]), Dim(16)});
-  c.call("cube.winograd_filters", {c.weight(direct.reshaped({panels, taps, d[1], 16}))}, {out}, {Dim(tile), Dim(taps == 9 ? 2 : 1)});
-  return out;
+  RunFilters f;
+  f.direct = c.weight(direct.reshaped({panels, taps, d[1], 16}));
+  f.transformed = c.temp(DType::f32, {Dim(two_axes ? edge * edge : edge), Dim(panels), Dim(d[1]), Dim(16)});
+  c.call("cube.winograd_filters", {f.direct}, {f.transformed}, std::move(ints));
+  return f;
 }
 
 Tensor pack_depthwise(const Tensor& w) {
@@ -145,8 +162,11 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   Strided x_view;
   std::vector<Arg> in{input_as_f32(c, 0, x_view)};
   int tile = weights && x.dtype == DType::f32 ? static_cast<int>(ir::attr_int(c.node, "winograd", 0)) : 0;
-  if (tile && ir::attr_int(c.node, "winograd_stored", 0)) in.push_back(c.weight(pack_winograd(*weights, tile)));
-  else if (tile) in.push_back(filters_of_run(c, *weights, tile));
+  const bool stored = ir::attr_int(c.node, "winograd_stored", 0) != 0;
+  const bool choose = tile && !stored && !known_dims(y.dims) && 5 + tail.extras.size() <= kernels::cube::kMostOfChoice;
+  RunFilters run_filters;
+  if (tile && stored) in.push_back(c.weight(pack_winograd(*weights, tile)));
+  else if (tile) in.push_back((run_filters = filters_of_run(c, *weights, tile, choose)).transformed);
   else if (depthwise) in.push_back(c.weight(pack_depthwise(*weights)));
   else if (weights && computes_bf16(c.node)) in.push_back(c.weight(pair_panels(pack_conv(*weights, groups), w.dims[1].value())));
   else if (weights) in.push_back(c.weight(pack_conv(*weights, groups)));
@@ -155,7 +175,8 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   Strided ignored;
   in.push_back(tail.residual >= 0 ? input_as_f32(c, tail.residual, ignored) : Arg{});
   for (int i : tail.extras) in.push_back(extra_operand(c, i, rank));
-  while (in.back().kind == Arg::Kind::none) in.pop_back();
+  while (!choose && in.back().kind == Arg::Kind::none) in.pop_back();
+  if (choose) in.push_back(run_filters.direct);
 
   std::vector<Dim> ints{Dim(static_cast<int64_t>(rank) - 2), Dim(groups)};
   append(ints, s.kernel);
@@ -165,7 +186,7 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   ints.push_back(Dim(tail.act));
   bool cast = y.dtype != DType::f32;
   Arg out = cast ? channels_last_temp(c, DType::f32, y.dims) : c.out();
-  c.call(tile ? "cube.winograd" : depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints),
+  c.call(choose ? "cube.winograd_or_direct" : tile ? "cube.winograd" : depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints),
          {tail.p, tail.q}, encode_program(tail));
   if (cast) emit_copy(c, out, DType::f32, c.out(), y.dtype);
   return ok();

@@ -122,6 +122,25 @@ std::optional<Strided> view(const Graph& g, const Node& n, int, const Strided& i
   return v;
 }
 
+// What only grows may be made where it will lie, so that no more than the border is left to do.
+std::optional<Strided> place(const Graph& g, const Node& n, int input, const Strided& out) {
+  if (input != 0) return std::nullopt;
+  auto p = pads_of(g, n);
+  if (!p) return std::nullopt;
+  auto& type = g.value(n.inputs[0]).type;
+  bool grows = false;
+  Strided part = out;
+  for (size_t i = 0; i < out.dims.size(); ++i) {
+    auto &b = p->begins[i], &e = p->ends[i];
+    if (!b.known() || !e.known() || b.value() < 0 || e.value() < 0) return std::nullopt;
+    grows |= b.value() + e.value() > 0;
+    part.offset = part.offset + b * out.strides[i];
+    part.dims[i] = type.dims[i];
+  }
+  if (!grows) return std::nullopt;
+  return part;
+}
+
 // Before opset 11 pads and value were attributes.
 Status upgrade(UpgradeContext& c) {
   if (c.version >= 11) return ok();
@@ -141,6 +160,7 @@ const Register pad(OpDef{.name = "Pad",
                          .reference = reference,
                          .lower = lower,
                          .view = view,
+                         .place = place,
                          .layout = layout_of_input,
                          .parameters = 1u << 1 | 1u << 3});
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
+#include "kernels/cube/winograd_cost.h"
 #include "passes/conv_cost.h"
 #include "passes/pass.h"
 
@@ -14,18 +16,21 @@ namespace {
 
 using ir::NodeId;
 
-constexpr double kUnknownSize = 32;   // of a spatial axis whose size is not known
+// What a size that is not known may be: a small map, one of which the choice depends, a large one, several images.
+struct Guess {
+  double spatial, images;
+};
+constexpr Guess kGuesses[] = {{32, 1}, {8, 1}, {96, 1}, {32, 16}};
 constexpr double kSmall = 256 << 10;  // bytes
 constexpr double kLeastGain = 0.08;   // of the direct kernel's time: less is within the model's error
 
-struct Conv {
-  double c = 0, m = 0, height = 1, width = 1, images = 1;
-  double phases_h = 1, phases_w = 1;   // a dilation makes so many images of one
-  bool two_axes = false;
-};
+using kernels::cube::direct_cycles;
+using kernels::cube::filter_cycles;
+using kernels::cube::winograd_cycles;
+using Conv = kernels::cube::ConvCost;
 
 // Shape of a convolution that cube.winograd takes.
-std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n) {
+std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess& guess = kGuesses[0]) {
   if (n.op != "Conv" && n.op != "ge.Conv") return std::nullopt;
   auto& x = g.value(n.inputs[0]).type;
   auto& y = g.value(n.outputs[0]).type;
@@ -38,9 +43,10 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n) {
   size_t rank = k.size();
   if (k[rank - 1] != 3 || (rank >= 4 && k[rank - 2] != 3 && k[rank - 2] != 1) || (rank == 5 && k[2] != 1)) return std::nullopt;
   Conv c;
-  auto size = [](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : kUnknownSize; };
+  const double unknown = rank == 3 ? guess.spatial * guess.spatial / 8 : guess.spatial;  // a line is longer than an edge
+  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : unknown; };
   c.m = static_cast<double>(k[0]), c.c = static_cast<double>(k[1]);
-  c.images = (y.dims[0].known() ? size(y.dims[0]) : 1) * (rank == 5 ? size(y.dims[2]) : 1);
+  c.images = (y.dims[0].known() ? size(y.dims[0]) : guess.images) * (rank == 5 ? size(y.dims[2]) : 1);
   c.width = size(y.dims.back());
   c.two_axes = rank >= 4 && k[rank - 2] == 3;
   if (rank >= 4) c.height = size(y.dims[rank - 2]);
@@ -50,28 +56,36 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n) {
   return c;
 }
 
-// Share of the peak that the microkernel reaches with so many columns.
-double efficiency(double columns) { return columns >= 48 ? 0.95 : columns >= 32 ? 0.85 : columns >= 16 ? 0.65 : 0.65 * columns / 16; }
-
-// Cycles of one core with two 16-wide units. The numbers were fitted to timings of single layers.
-double direct_cycles(const Conv& c) {
-  double taps = c.two_axes ? 9 : 3;
-  return c.images * c.height * c.width * taps * c.c * c.m / 32 / efficiency(c.m) + 2000;
+// The convolution for each guess that makes a difference.
+std::vector<Conv> scenarios(const ir::Graph& g, const ir::Node& n) {
+  std::vector<Conv> out;
+  auto first = candidate(g, n);
+  if (!first) return out;
+  out.push_back(*first);
+  auto& y = g.value(n.outputs[0]).type.dims;
+  bool batch = !y[0].known(), spatial = std::any_of(y.begin() + 2, y.end(), [](auto& d) { return !d.known(); });
+  for (auto& guess : std::span(kGuesses).subspan(1))
+    if ((spatial && guess.spatial != kGuesses[0].spatial) || (batch && guess.images != kGuesses[0].images)) out.push_back(*candidate(g, n, guess));
+  return out;
 }
 
-double winograd_cycles(const Conv& c, int tile) {
-  double edge = tile + 2, rows = c.two_axes ? edge : 1;
-  double tiles = c.images * std::ceil(c.width / c.phases_w / tile) * c.phases_w *
-                 (c.two_axes ? std::ceil(c.height / c.phases_h / tile) * c.phases_h : c.height);
-  double blocks = std::ceil(tiles / 30), each = tiles / blocks;
-  double products = std::ceil(each / 6) * 6 * blocks * edge * rows * c.c * c.m / 32 / (efficiency(std::min(c.m, 64.0)) * 0.9);
-  double weights = blocks * edge * rows * c.c * c.m * 4 / 12;   // a core reads some 12 bytes a cycle from L3
-  double in = tiles * std::ceil(c.c / 16) * edge * rows * 3.2, out = tiles * std::ceil(c.m / 16) * edge * rows * 2.6;
-  return std::max(products, weights) + in + out + blocks * edge * rows * std::ceil(c.m / 64) * 60 + 3000;
+// Cycles that a tile gains, of those that the first guess takes: the mean of the shares gained. Where weights are
+// transformed in each run and the sizes are not known, the run takes the direct sum if that is faster.
+double gained(const std::vector<Conv>& all, int tile, bool stored) {
+  double sum = 0;
+  for (auto& c : all) {
+    double direct = direct_cycles(c), gain = direct - winograd_cycles(c, tile) - (stored ? 0 : filter_cycles(c, tile));
+    sum += (stored || all.size() == 1 ? gain : std::max(0.0, gain)) / direct;
+  }
+  return sum / static_cast<double>(all.size()) * direct_cycles(all[0]);
 }
 
-// What transforming the weights in each run takes.
-double filter_cycles(const Conv& c) { return std::ceil(c.m / 16) * c.c * (c.two_axes ? 80 : 16); }
+// Of input and output, the mean.
+double map_bytes(const std::vector<Conv>& all) {
+  double sum = 0;
+  for (auto& c : all) sum += 4 * c.images * c.height * c.width * (c.c + c.m);
+  return sum / static_cast<double>(all.size());
+}
 
 struct Choice {
   NodeId node;
@@ -101,7 +115,7 @@ std::optional<double> winograd_cost(const ir::Graph& g, const ir::Node& n) {
   auto conv = candidate(g, n);
   int tile = static_cast<int>(ir::attr_int(n, "winograd", 0));
   if (!conv || !tile) return std::nullopt;
-  return winograd_cycles(*conv, tile) + (ir::attr_int(n, "winograd_stored", 0) ? 0 : filter_cycles(*conv));
+  return winograd_cycles(*conv, tile) + (ir::attr_int(n, "winograd_stored", 0) ? 0 : filter_cycles(*conv, tile));
 }
 
 Result<bool> winograd(ir::Graph& g, PassContext& c) {
@@ -109,19 +123,20 @@ Result<bool> winograd(ir::Graph& g, PassContext& c) {
   std::vector<Choice> choices;
   std::map<int, Choice> chosen;
   for (NodeId id : g.order()) {
-    auto conv = candidate(g, g.node(id));
-    if (!conv) continue;
+    auto all = scenarios(g, g.node(id));
+    if (all.empty()) continue;
+    auto* conv = &all[0];
     double direct = direct_cycles(*conv), unstored = 0;
     for (int tile : {2, 4}) {
-      double gain = direct - winograd_cycles(*conv, tile) - filter_cycles(*conv);
+      double gain = gained(all, tile, false);
       // The transformed weights lie in the arena meanwhile.
-      bool small = grown_bytes(*conv, tile) < 4 * conv->images * conv->height * conv->width * (conv->c + conv->m) + kSmall;
+      bool small = grown_bytes(*conv, tile) < map_bytes(all) + kSmall;
       if (!small || gain < kLeastGain * direct || gain < unstored) continue;
       unstored = gain;
       chosen.insert_or_assign(id.v, Choice{id, tile, false, gain, 0});
     }
     for (int tile : {2, 4}) {
-      double gain = direct - winograd_cycles(*conv, tile);
+      double gain = gained(all, tile, true);
       if (gain > kLeastGain * direct && gain > unstored) choices.push_back({id, tile, true, gain, grown_bytes(*conv, tile)});
     }
   }

@@ -129,6 +129,14 @@ void Placement::own(ValueId id) {
                                output, id, v.type.dtype, element_count(v.type)});
 }
 
+// Not a view: a Pad is one where it only crops.
+bool Placement::takes_parts(const ops::OpDef& op, const ir::Node& n) const {
+  if (!op.view) return true;
+  for (size_t i = 0; i < n.inputs.size(); ++i)
+    if (n.inputs[i] && ops::placed_in(op, g_, n, static_cast<int>(i), storage_view(g_.value(n.outputs[0])))) return true;
+  return false;
+}
+
 void Placement::place_parts(const std::vector<NodeId>& order) {
   for (size_t k = order.size(); k-- > 0;) {
     auto& n = g_.node(order[k]);
@@ -136,7 +144,7 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
     if (!op || !op->place || n.outputs.size() != 1 || !n.outputs[0] || g_.elements(n.outputs[0])) continue;
     ValueId out = n.outputs[0];
     // Its parts may be made before its size is known.
-    if (decided_by_data(g_, g_.value(out).type)) continue;
+    if (decided_by_data(g_, g_.value(out).type) || !takes_parts(*op, n)) continue;
     own(out);
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       ValueId in = n.inputs[i];
@@ -146,7 +154,7 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
       bool twice = std::count(n.inputs.begin(), n.inputs.end(), in) > 1;
       if (!v.producer || v.constant || place.storage >= 0 || twice || output_of_[static_cast<size_t>(in.v)] >= 0 || g_.elements(in)) continue;
       auto* maker = ops::find(g_.node(v.producer).op);
-      if (maker && (maker->view || maker->executor)) continue;  // it would have to be copied: the view stays, Concat copies
+      if (maker && (!takes_parts(*maker, g_.node(v.producer)) || maker->executor)) continue;  // it would have to be copied: the view stays, Concat copies
       auto part = ops::placed_in(*op, g_, n, static_cast<int>(i), places_[static_cast<size_t>(out.v)].view);
       if (!part) continue;
       place = {places_[static_cast<size_t>(out.v)].storage, *part};

@@ -1,6 +1,6 @@
 // Placement: which memory each value lies in, before offsets are known. A storage is one buffer; a value
 // is a strided view of one. Views (Reshape, Slice, Transpose ...) share their input's storage, parts of a
-// Concat are made inside its storage, and an output may take over an input that ends there (in place).
+// Concat and what a Pad surrounds are made inside its storage, and an output may take over an input that ends there (in place).
 // Knows nothing of kernels or offsets; src/lower asks it, arena gives the offsets.
 #pragma once
 
@@ -78,6 +78,7 @@ class Placement {
   void place_states();
   void place_inputs();
   void place_outputs();
+  bool takes_parts(const ops::OpDef& op, const ir::Node& n) const;
   void place_parts(const std::vector<ir::NodeId>& order);
   void place_rest(const std::vector<ir::NodeId>& order);
   bool place_view(ir::NodeId id);

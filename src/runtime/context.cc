@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <utility>
 
 #include "base/text.h"
 #include "runtime/chunk.h"
@@ -15,7 +16,7 @@ namespace ge::runtime {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kWorthHuge = size_t{4} << 20;   // an arena of fewer bytes would mostly round up
+constexpr size_t kWorthHuge = size_t{16} << 20;  // new bytes; for fewer one slow huge page costs more than all small ones
 
 double thread_ms() {
   timespec t{};
@@ -38,19 +39,38 @@ void take_huge_pages(std::byte* first, size_t bytes) {
   }
 }
 
-// Memory for an arena, of zeros. A large one asks for huge pages: its first run then takes a few faults instead of
-// thousands, and later ones miss the TLB less.
-std::byte* map_arena(size_t bytes) {
+// Address space for so many bytes, a large one at the start of a huge page.
+std::byte* reserve(size_t bytes) {
   size_t slack = bytes >= kWorthHuge ? kHugePage : 0;
-  void* p = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* p = mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   auto* first = static_cast<std::byte*>(p);
   if (!slack) return first;
   size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(p) % kHugePage) % kHugePage;
   if (skip) munmap(first, skip);
   if (skip < slack) munmap(first + skip + bytes, slack - skip);
-  take_huge_pages(first + skip, bytes);
   return first + skip;
+}
+
+// Memory for an arena that grows from `old_bytes` (0: none yet): the pages at hand move to it, so that only what is new
+// costs faults. A large one asks for huge pages: its first run then takes a few faults instead of thousands, and later
+// ones miss the TLB less. Null where there is no memory. The old arena is gone in any case.
+std::byte* grow_arena(std::byte* old, size_t old_bytes, size_t bytes) {
+  std::byte* to = reserve(bytes);
+  void* p = MAP_FAILED;
+  if (to && old) {
+    madvise(old, old_bytes, MADV_NOHUGEPAGE);  // one mapping again, as moving asks for; huge pages at hand stay
+    p = mremap(old, old_bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+  }
+  if (p == MAP_FAILED && old) munmap(old, old_bytes), old_bytes = 0;
+  if (p == MAP_FAILED && to) p = mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (p == MAP_FAILED) {
+    if (to) munmap(to, bytes);
+    return nullptr;
+  }
+  const size_t from = (old_bytes + kHugePage - 1) / kHugePage * kHugePage;
+  if (bytes >= kWorthHuge && from < bytes) take_huge_pages(to + from, bytes - from);
+  return to;
 }
 
 }  // namespace
@@ -69,11 +89,8 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
   const Binding& b = *binding;
   size_t need = (static_cast<size_t>(b.arena) + 4095) / 4096 * 4096;
   if (need > arena_size_) {
-    if (arena_) munmap(arena_, arena_size_);
-    arena_ = nullptr;
-    arena_size_ = 0;
     binding_ = nullptr;
-    arena_ = map_arena(need);
+    arena_ = grow_arena(arena_, std::exchange(arena_size_, 0), need);
     if (!arena_)
       return error(code::kOutOfMemory, format("{} for the arena cannot be had.", bytes_text(static_cast<double>(need))));
     arena_size_ = need;

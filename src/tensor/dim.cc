@@ -176,7 +176,10 @@ int64_t Dim::lower_bound() const {
       int64_t one = 0;
       auto arg = [&](size_t i) { return a->args[i].lower_bound(); };
       if (a->symbol.empty()) switch (a->call) {
-          case DimCall::floordiv: one = arg(0) >= 0 && arg(1) > 0 ? 0 : kLowest; break;
+          case DimCall::floordiv:
+            if (a->args[1].known() && arg(1) > 0) one = arg(0) == kLowest ? kLowest : floor_div(arg(0), arg(1));
+            else one = arg(0) >= 0 && arg(1) > 0 ? 0 : kLowest;
+            break;
           case DimCall::mod: one = arg(1) > 0 ? 0 : kLowest; break;
           case DimCall::max: one = std::max(arg(0), arg(1)); break;
           case DimCall::min: one = std::min(arg(0), arg(1)); break;
@@ -185,7 +188,8 @@ int64_t Dim::lower_bound() const {
           case DimCall::select: one = std::min(arg(1), arg(2)); break;
           case DimCall::overflow: one = kLowest; break;
         }
-      if (one < 0) return kLowest;
+      // Of a product with a factor that may be negative nothing is known.
+      if (one == kLowest || (one < 0 && t.atoms.size() > 1)) return kLowest;
       low = std::min<int64_t>(low * std::min<int64_t>(one, 1 << 20), 1 << 20);
     }
     if (t.atoms.empty()) low = 1;

@@ -156,6 +156,46 @@ TEST(Winograd, FiltersOfTheRun) {
   }
 }
 
+// Sizes of the run decide: both kernels that read them agree on the way, and either way gives the convolution.
+TEST(Winograd, ChosenByTheRun) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(43);
+    int direct = 0, filtered = 0;
+    for (int done = 0; done < 40;) {
+      ConvCase p;
+      p.c = pick(rng, {1, 16, 40}), p.m = pick(rng, {3, 17, 64});
+      if (!random_window(p, rng)) continue;
+      if (done % 2) p.n = 2, p.in[p.rank == 1 ? 2 : 1] = 40, p.in[2] = 40;
+      if (!p.size_output() || p.c * p.m * p.taps_times_pixels() > 15'000'000) continue;
+      ++done;
+      ConvOperands o(p, false, rng);
+      const bool two_axes = p.k[1] == 3;
+      const int64_t tile = rng() % 3 ? 4 : 2, edge = tile + 2, panels = (p.m + 15) / 16;
+      Floats packed = floats({panels, two_axes ? 9 : 3, p.c, 16}), made = floats({two_axes ? edge * edge : edge, panels, p.c, 16});
+      std::copy_n(o.packed.view().as<float>(), packed.view().count(), packed.view().as<float>());
+      std::vector<int64_t> sizes = {tile, two_axes ? 2 : 1, p.m, p.n * p.out[0], p.out[1], p.out[2], p.dilation[1], p.dilation[2]};
+      Task filters{{packed.view()}, {made.view()}, sizes, {}, {}};
+      auto work = find("cube.winograd_filters")->prepare(make_call(filters));
+      ASSERT_TRUE(work.ok());
+      ++(work->chunks == 0 ? direct : filtered);
+      run_kernel("cube.winograd_filters", filters, rng);
+      Task t = o.task(p);
+      t.in.resize(std::max<size_t>(t.in.size(), 4));
+      t.in[1] = made.view();
+      t.in.push_back(packed.view());
+      run_kernel("cube.winograd_or_direct", t, rng);
+      if (HasFatalFailure()) return;
+      std::vector<double> want = o.want(p);
+      expect_close(o.y.values(), want, 1e-5, p.text(), o.most);
+      EXPECT_TRUE(o.y.guards_intact() && o.x.guards_intact()) << p.text();
+      if (HasFailure()) return;
+    }
+    EXPECT_GE(direct, 10);
+    EXPECT_GE(filtered, 10);
+  }
+}
+
 TEST(Winograd, PrepareIsTotal) {
   std::mt19937 rng(41);
   ConvCase p;
@@ -166,6 +206,12 @@ TEST(Winograd, PrepareIsTotal) {
   Floats packed = floats({2, 9, 6, 16}), made = floats({36, 2, 6, 16});
   packed.fill(rng);
   expect_total("cube.winograd_filters", Task{{packed.view()}, {made.view()}, {4, 2}, {}, {}});
+  expect_total("cube.winograd_filters", Task{{packed.view()}, {made.view()}, {4, 2, 20, 1, 30, 30, 1, 1}, {}, {}});
+  Task either = o.winograd_task(p);
+  either.in.resize(std::max<size_t>(either.in.size(), 4));
+  either.in[1] = made.view();
+  either.in.push_back(packed.view());
+  expect_total("cube.winograd_or_direct", either);
 }
 
 TEST(Winograd, RefusesWhatItCannotDo) {

@@ -7,6 +7,24 @@ namespace {
 using ops::Strided;
 const Dim s = sym("s"), b = sym("b");
 
+// Sizes of grids as exporters write them: max(0, ...) falls away where it changes nothing.
+TEST(Dims, LowerBoundOfQuotients) {
+  Dim h = Dim::symbol("h"), half = floordiv(h - Dim(1), Dim(2)), quarter = floordiv(half, Dim(2));
+  EXPECT_EQ(half.lower_bound(), -1);
+  EXPECT_EQ(quarter.lower_bound(), -1);
+  EXPECT_EQ((quarter * Dim(4) + Dim(4)).lower_bound(), 0);
+  EXPECT_EQ(max(Dim(0), quarter + Dim(1)), quarter + Dim(1));
+  EXPECT_FALSE(max(Dim(0), quarter) == quarter);
+  EXPECT_LT((quarter * h).lower_bound(), -1000);
+  EXPECT_LT(floordiv(h - Dim(1), Dim::symbol("k")).lower_bound(), -1000);
+  EXPECT_LT((Dim(3) - quarter).lower_bound(), -1000);
+  for (int64_t v : {0, 1, 2, 3, 4, 5, 9, 40}) {
+    auto at = [&](std::string_view) { return std::optional<int64_t>(v); };
+    EXPECT_GE(*quarter.eval(at), -1) << v;
+    EXPECT_EQ(*max(Dim(0), quarter + Dim(1)).eval(at), std::max<int64_t>(0, *quarter.eval(at) + 1)) << v;
+  }
+}
+
 TEST(ShapeOps, Shape) {
   EXPECT_EQ(OneOp().in(DType::f32, {b, 3, s}).op("Shape").content(), "[b,3,s]");
   EXPECT_EQ(OneOp().in(DType::f32, {b, 3, s}).op("Shape", {{"start", int64_t{-2}}}).content(), "[3,s]");

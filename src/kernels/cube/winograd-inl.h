@@ -41,29 +41,41 @@ GE_INLINE void transform_filter(const V::F (&g)[3], V::F (&u)[4]) {
   u[3] = g[2];
 }
 
-// One panel of packed weights, [taps][C][16], to [frequency][C][16] whose frequencies lie `frequency` floats apart.
+// Vectors of one panel of packed weights, [taps][C][16], from i on: frequency f goes to u + f * frequency.
+template <int T, bool kTwoAxes>
+GE_INLINE void transform_vector(const float* w, int64_t tap, float* u, int64_t frequency) {
+  constexpr int A = T + 2, kRows = kTwoAxes ? A : 1, kTaps = kTwoAxes ? 3 : 1;
+  V::F part[kTaps][A];
+  GE_UNROLL
+  for (int r = 0; r < kTaps; ++r) {
+    const V::F g[3] = {V::load(w + (r * 3 + 0) * tap), V::load(w + (r * 3 + 1) * tap), V::load(w + (r * 3 + 2) * tap)};
+    transform_filter(g, part[r]);
+  }
+  for (int q = 0; q < A; ++q) {
+    if constexpr (kTwoAxes) {
+      const V::F g[3] = {part[0][q], part[1][q], part[2][q]};
+      V::F out[A];
+      transform_filter(g, out);
+      GE_UNROLL
+      for (int r = 0; r < kRows; ++r) V::store(u + (r * A + q) * frequency, out[r]);
+    } else {
+      V::store(u + q * frequency, part[0][q]);
+    }
+  }
+}
+
+// One panel, to [frequency][C][16] whose frequencies lie `frequency` floats apart: some vectors at a time, by way of a
+// buffer, as stores to places that lie a multiple of 4 KB apart evict one another.
 template <int T, bool kTwoAxes>
 static void transform_panel(const float* w, int64_t channels, float* u, int64_t frequency) {
-  constexpr int A = T + 2, kRows = kTwoAxes ? A : 1, kTaps = kTwoAxes ? 3 : 1;
-  for (int64_t i = 0; i < channels * 16; i += V::kLanes) {
-    V::F part[kTaps][A];
-    GE_UNROLL
-    for (int r = 0; r < kTaps; ++r) {
-      const V::F g[3] = {V::load(w + (r * 3 + 0) * channels * 16 + i), V::load(w + (r * 3 + 1) * channels * 16 + i),
-                         V::load(w + (r * 3 + 2) * channels * 16 + i)};
-      transform_filter(g, part[r]);
-    }
-    for (int q = 0; q < A; ++q) {
-      if constexpr (kTwoAxes) {
-        const V::F g[3] = {part[0][q], part[1][q], part[2][q]};
-        V::F out[A];
-        transform_filter(g, out);
-        GE_UNROLL
-        for (int r = 0; r < kRows; ++r) V::store(u + (r * A + q) * frequency + i, out[r]);
-      } else {
-        V::store(u + q * frequency + i, part[0][q]);
-      }
-    }
+  constexpr int A = T + 2, kFrequencies = kTwoAxes ? A * A : A, kVectors = 8;
+  constexpr int64_t kStep = kVectors * V::kLanes;
+  alignas(64) float block[kFrequencies * kStep];
+  for (int64_t i = 0; i < channels * 16; i += kStep) {
+    const int64_t n = channels * 16 - i < kStep ? channels * 16 - i : kStep;
+    for (int64_t j = 0; j < n; j += V::kLanes) transform_vector<T, kTwoAxes>(w + i + j, channels * 16, block + j, kStep);
+    for (int f = 0; f < kFrequencies; ++f)
+      for (int64_t j = 0; j < n; j += V::kLanes) V::store(u + f * frequency + i + j, V::load(block + f * kStep + j));
   }
 }
 

@@ -5,6 +5,7 @@
 // dilation d, every d-th pixel makes an image of its own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tensor/view.h"
@@ -15,6 +16,15 @@ namespace ge::kernels::cube {
 // [frequencies][ceil(M / 16)][C][16], unused columns zero. tile: 2 or 4. The format stands in .om files.
 int64_t packed_winograd_floats(const View& w, int tile);
 void pack_winograd_weights(const View& w, int tile, float* out);
+
+// Whether minimal filtering is worth transforming the weights in each run, for outputs of these sizes.
+struct WinogradSizes {
+  int64_t m = 0, c = 0, images = 0, height = 0, width = 0, dilation_h = 1, dilation_w = 1;
+  bool two_axes = true;
+};
+bool pays_unstored(const WinogradSizes& s, int tile);
+// Inputs that cube.winograd_or_direct takes at most.
+inline constexpr size_t kMostOfChoice = 24;
 
 // The part of a tile that its patch of the input, (T + 2) x (T + 2) pixels or 1 x (T + 2), covers.
 struct WinogradPatch {

@@ -1,7 +1,7 @@
 // move.pad: out 0 = in 0 padded (or cropped, where begin or end is negative) along every axis.
 // in 1: the constant, one element of the input's type; absent: zero bytes.
 // ints: mode (0 constant, 1 reflect, 2 edge, 3 wrap), then begin for each axis; the end follows from the
-// output's size. Any strides.
+// output's size. Any strides. The input may be the part of the output that it is copied to: then only the rest is made.
 #include <algorithm>
 #include <array>
 
@@ -25,6 +25,8 @@ struct State {
   int axes[kMaxRank];  // of the input, for each axis of `rows`
   int64_t row_in = 1, row_out = 1, row_begin = 0, row_in_step = 0, row_out_step = 0;
   int64_t units = 0;
+  int64_t inside = 0;  // from the output's first element to where the input's goes, bytes
+  bool alike = true;   // no axis is cropped and the input steps as the output does
 };
 
 // The axis that is contiguous in the output, or the last.
@@ -47,6 +49,8 @@ Result<Work> prepare(const Call& c) {
     s->in_dims[i] = x.dims[i];
     s->in_steps[i] = x.strides[i] * s->bytes;
     s->begins[i] = c.ints[static_cast<size_t>(1 + i)];
+    s->inside += s->begins[i] * y.strides[i] * s->bytes;
+    s->alike &= s->begins[i] >= 0 && s->begins[i] + x.dims[i] <= y.dims[i] && (x.strides[i] == y.strides[i] || x.dims[i] == 1);
     if (i == row) {
       s->row_in = x.dims[i], s->row_out = y.dims[i], s->row_begin = s->begins[i];
       s->row_in_step = s->in_steps[i], s->row_out_step = y.strides[i] * s->bytes;
@@ -65,7 +69,7 @@ Result<Work> prepare(const Call& c) {
 }
 
 template <class T>
-void pad_row(const State& s, const std::byte* in, std::byte* out, const std::byte* constant) {
+void pad_row(const State& s, const std::byte* in, std::byte* out, const std::byte* constant, bool there) {
   constexpr int64_t kSize = sizeof(T);
   int64_t left = in ? std::clamp<int64_t>(s.row_begin, 0, s.row_out) : s.row_out;
   int64_t right = in ? std::clamp<int64_t>(s.row_begin + s.row_in, left, s.row_out) : s.row_out;
@@ -81,7 +85,7 @@ void pad_row(const State& s, const std::byte* in, std::byte* out, const std::byt
   };
   bool plain = s.mode == PadMode::constant && s.row_out_step == kSize;
   plain ? fill(0, left) : make(0, left);
-  if (right > left) {
+  if (right > left && !there) {
     const std::byte* p = in + (left - s.row_begin) * s.row_in_step;
     if (s.row_in_step == kSize && s.row_out_step == kSize) copy_row(out + left * kSize, p, (right - left) * kSize);
     else
@@ -95,17 +99,20 @@ Status run(const Call& c, int64_t chunk) {
   static constexpr std::array<std::byte, 16> kZero{};
   const std::byte* constant = has_input(c, 1) ? c.in[1].data : kZero.data();
   Span span = chunk_span(s.units, chunks_for(s.units, s.row_out * s.bytes), chunk);
+  const bool made_there = s.alike && c.in[0].data == c.out[0].data + s.inside;
   Walker w(s.rows, s.rows.rank, span.begin);
   for (int64_t u = span.begin; u < span.end; ++u, w.next()) {
     const std::byte* in = c.in[0].data;
+    bool there = made_there;
     for (int i = 0; i < s.rows.rank && in; ++i) {
       int axis = s.axes[i];
-      int64_t at = pad_source(s.mode, w.index[i] - s.begins[axis], s.in_dims[axis]);
+      const int64_t from = w.index[i] - s.begins[axis], at = pad_source(s.mode, from, s.in_dims[axis]);
+      there &= at == from;
       in = at < 0 ? nullptr : in + at * s.in_steps[axis];
     }
     // A constant pad of an axis without elements has no row to look at.
     if (s.row_in == 0) in = nullptr;
-    with_element(s.bytes, [&](auto tag) { pad_row<decltype(tag)>(s, in, c.out[0].data + w.at[0], constant); });
+    with_element(s.bytes, [&](auto tag) { pad_row<decltype(tag)>(s, in, c.out[0].data + w.at[0], constant, there); });
   }
   return ok();
 }
