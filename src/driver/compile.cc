@@ -16,6 +16,7 @@
 #include "driver/closed_regions.h"
 #include "driver/gears.h"
 #include "driver/model_edits.h"
+#include "driver/nested_report.h"
 #include "driver/peak.h"
 #include "driver/precision_options.h"
 #include "driver/precision_report.h"
@@ -47,11 +48,15 @@ struct Source {
 Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerReport& lowered) {
   Json r;
   r["fused"] = Json::array();
-  for (auto& f : trace.all_fused()) r["fused"].push_back({{"rule", f.rule}, {"node", f.node}, {"origins", f.origins}});
+  for (auto& f : trace.all_fused()) {
+    r["fused"].push_back({{"rule", f.rule}, {"node", f.node}, {"origins", f.origins}});
+    if (!f.graph.empty()) r["fused"].back()["graph"] = f.graph;
+  }
   r["near_misses"] = Json::array();
   for (auto& m : trace.near_misses())
     r["near_misses"].push_back({{"rule", m.rule}, {"anchor", m.anchor}, {"matched", m.matched}, {"of", m.of}, {"blocker", m.blocker}, {"why", m.why}, {"help", m.help}});
   r["switched_off"] = trace.switched_off();
+  r["branches"] = branches_report(trace);
   r["nodes"] = g.node_count();
   r["tasks"] = lowered.tasks;
   r["reference_ops"] = lowered.reference_ops;
@@ -109,12 +114,14 @@ Result<std::vector<std::vector<int64_t>>> foreseen(const om::ProgramT& program, 
 }
 
 // With all sizes known, or foreseen, the arena is planned now, with the search; the file keeps the offsets.
-Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, Json& r) {
+Status plan_memory(om::Package& package, const Options& o, const lower::LowerReport& lowered, const passes::Trace& trace, Json& r) {
   auto& program = *package.model.programs[0];
+  auto& tensors = lowered.tensors;
   runtime::BindOptions bind;
   bind.threads = 1;
   bind.plan.strategy = static_cast<arena::Strategy>(o.allocator_strategy);
   bind.plan.budget_steps = o.plan_steps;
+  GE_TRY(r["bodies"], plan_bodies(package, lowered, trace, bind));
   if (!program.symbols.empty()) {
     GE_TRY(auto sets, foreseen(program, o));
     for (auto& symbols : sets) {
@@ -222,7 +229,7 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
       if (std::string graph = r["model"].value("graph", ""); !graph.empty()) model.name = graph;
   }
   start = std::chrono::steady_clock::now();
-  GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
+  GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered, c.trace, r));
   log_time("plan", start);
   c.package.notes = r.dump();
   return c;

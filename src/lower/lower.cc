@@ -326,9 +326,13 @@ Status Lowering::copy_outputs() {
 Status Lowering::lower_graphs() {
   for (auto& t : tasks_)
     for (auto& graph : t.spec.graphs) {
+      size_t here = report_.bodies.size();
+      for (auto& [key, attr] : g_.node(t.node).attrs)
+        if (auto* p = std::get_if<std::shared_ptr<ir::Graph>>(&attr); p && *p == graph) report_.bodies.push_back({format("{} of {}", key, g_.node(t.node).name), -1});
       auto index = Lowering(*graph, options_, report_, shared_).run();
       if (!index.ok()) return Status(std::move(index).take_error()).context(format("{} in {}", graph->name, g_.node(t.node).name));
       t.programs.push_back(*index);
+      report_.bodies[here].program = *index;
     }
   return ok();
 }
