@@ -42,7 +42,7 @@ std::string branch_text(const Json& b) {
   std::string taken = word("taken"), by = word("by");
   if (by == "data") return "data decide";
   if (by == "constant") return format("a constant takes {}", taken);
-  if (taken.empty()) return format("sizes {} take then_branch, {} take else_branch", word("then"), word("else"));
+  if (taken.empty()) return format("{}{} take then_branch, {} take else_branch", word("then").starts_with("gears") ? "" : "sizes ", word("then"), word("else"));
   std::string other = taken == "then_branch" ? word("else") : word("then");
   return format("all sizes take {}{}", taken, other.empty() || other == "none" ? "" : format(" ({} would take the other)", other));
 }
@@ -55,7 +55,7 @@ std::string nested_text(const Json& report) {
     for (auto& b : report["branches"]) out += format("If node {}: {}\n", b["node"].get<std::string>(), branch_text(b));
   if (report.contains("bodies"))
     for (auto& b : report["bodies"]) {
-      out += format("nested graph {}: {} tasks, {} fused groups, ", b["graph"].get<std::string>(), b["tasks"].get<int>(), b["fused"].get<int>());
+      out += format("nested graph {}: {} tasks, {} fused, ", b["graph"].get<std::string>(), b["tasks"].get<int>(), b["fused"].get<int>());
       if (b.contains("arena")) out += format("arena {}{}\n", bytes_text(b["arena"].get<double>()), b.value("proved", false) ? " (proved)" : "");
       else out += "arena planned for the sizes of each run\n";
     }

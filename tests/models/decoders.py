@@ -3,7 +3,8 @@
     python tests/models/decoders.py [NAME ...]       exports into the model cache, prints the paths
 
 llama_tiny, gpt2_tiny    modules of our own, two layers, small enough for every run of the tests
-llama_0.1b, gpt2_0.1b    from the `transformers` package (requirements-transformers.txt), random weights
+llama_small, gpt2_small  the same sizes from the `transformers` package (requirements-transformers.txt), random weights
+llama_0.1b, gpt2_0.1b    the sizes that people run
 
 Inputs and outputs have the names that exporters give: input_ids, past_key_values.N.key, past_key_values.N.value;
 logits, present.N.key, present.N.value.
@@ -24,6 +25,8 @@ import fetch  # noqa: E402
 SIZES = {
     "llama_tiny": ("own_llama", 2, 64, 4, 2, 172, 101, 256),
     "gpt2_tiny": ("own_gpt2", 2, 64, 4, 4, 256, 101, 256),
+    "llama_small": ("transformers_llama", 2, 64, 4, 2, 172, 101, 256),
+    "gpt2_small": ("transformers_gpt2", 2, 64, 4, 4, 256, 101, 256),
     "llama_0.1b": ("transformers_llama", 12, 768, 12, 4, 2048, 32000, 20000),
     "gpt2_0.1b": ("transformers_gpt2", 12, 768, 12, 12, 3072, 32000, 20000),
 }
