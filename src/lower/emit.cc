@@ -124,6 +124,7 @@ class Emitter {
       buffer(s);
       if (x.kind == StorageKind::output) output_buffer[static_cast<size_t>(x.index)] = buffer_of_[s];
     }
+    for (auto& [output, s] : lowered_.passed) output_buffer[static_cast<size_t>(output)] = buffer_of_[static_cast<size_t>(s)];
     for (ValueId v : g_.inputs)
       p_.inputs.push_back(port(g_.value(v).name, g_.value(v).type, buffer_of_[static_cast<size_t>(placement_.at(v).storage)]));
     for (size_t i = 0; i < g_.outputs.size(); ++i)
