@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "driver/compile.h"
 #include "lower/lanes.h"
+#include "runtime/binding.h"
 
 namespace ge {
 
@@ -25,6 +26,8 @@ std::string options_text(const Options& o);
 Result<lower::LaneOptions> lanes_of(const Options& o);
 // The model's name, its origin, and what its file says of itself.
 Status name_model(om::ModelT& model, nlohmann::ordered_json& notes, const Options& o, const Source& source);
+// How the memory plan of a compilation is made: for one thread, within its budget.
+runtime::BindOptions plan_options(const Options& o);
 // With all sizes known, or foreseen, the arena is planned now, with the search; the file keeps the offsets. The limit
 // of the arena is checked. tensors: a name for each buffer.
 Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, nlohmann::ordered_json& notes);

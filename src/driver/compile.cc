@@ -17,6 +17,7 @@
 #include "driver/closed_regions.h"
 #include "driver/gears.h"
 #include "driver/model_edits.h"
+#include "driver/nested_report.h"
 #include "driver/precision_options.h"
 #include "driver/precision_report.h"
 #include "driver/shapes.h"
@@ -41,11 +42,15 @@ using Json = nlohmann::ordered_json;
 Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerReport& lowered) {
   Json r;
   r["fused"] = Json::array();
-  for (auto& f : trace.all_fused()) r["fused"].push_back({{"rule", f.rule}, {"node", f.node}, {"origins", f.origins}});
+  for (auto& f : trace.all_fused()) {
+    r["fused"].push_back({{"rule", f.rule}, {"node", f.node}, {"origins", f.origins}});
+    if (!f.graph.empty()) r["fused"].back()["graph"] = f.graph;
+  }
   r["near_misses"] = Json::array();
   for (auto& m : trace.near_misses())
     r["near_misses"].push_back({{"rule", m.rule}, {"anchor", m.anchor}, {"matched", m.matched}, {"of", m.of}, {"blocker", m.blocker}, {"why", m.why}, {"help", m.help}});
   r["switched_off"] = trace.switched_off();
+  r["branches"] = branches_report(trace);
   r["nodes"] = g.node_count();
   r["tasks"] = lowered.tasks;
   r["reference_ops"] = lowered.reference_ops;
@@ -143,6 +148,7 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   r["precision"] = precision_report(c.trace, o.precision, moved);
   GE_RETURN_IF_ERROR(name_model(model, r, o, source));
   start = std::chrono::steady_clock::now();
+  GE_TRY(r["bodies"], plan_bodies(c.package, lowered, c.trace, plan_options(o)));
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
   log_time("plan", start);
   c.package.notes = r.dump();

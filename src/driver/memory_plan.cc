@@ -55,12 +55,17 @@ Result<std::vector<std::vector<int64_t>>> foreseen(const om::ProgramT& program, 
 
 }  // namespace
 
-Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, Json& r) {
-  auto& program = *package.model.programs[0];
+runtime::BindOptions plan_options(const Options& o) {
   runtime::BindOptions bind;
   bind.threads = 1;
   bind.plan.strategy = static_cast<arena::Strategy>(o.allocator_strategy);
   bind.plan.budget_steps = o.plan_steps;
+  return bind;
+}
+
+Status plan_memory(om::Package& package, const Options& o, const std::vector<std::string>& tensors, Json& r) {
+  auto& program = *package.model.programs[0];
+  const runtime::BindOptions bind = plan_options(o);
   if (!program.symbols.empty()) {
     GE_TRY(auto sets, foreseen(program, o));
     for (auto& symbols : sets) {

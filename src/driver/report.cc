@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "driver/nested_report.h"
 #include "driver/notes.h"
 #include "driver/precision_report.h"
 #include "driver/split_report.h"
@@ -70,7 +71,11 @@ std::string explain_text(const om::Package& package) {
   for (auto& f : r["fused"]) ++count[f["rule"].get<std::string>()];
   out += format("fused groups: {} ({} operators)\n", r["fused"].size(), count_origins(r["fused"]));
   for (auto& [rule, n] : count) out += format("  {:<20} {}\n", rule, n);
-  for (auto& f : r["fused"]) out += format("  {} -> {}: {}\n", f["rule"].get<std::string>(), f["node"].get<std::string>(), some(f["origins"], 8));
+  for (auto& f : r["fused"]) {
+    std::string in = f.contains("graph") ? format(" (in {})", f["graph"].get<std::string>()) : "";
+    out += format("  {} -> {}: {}{}\n", f["rule"].get<std::string>(), f["node"].get<std::string>(), some(f["origins"], 8), in);
+  }
+  out += nested_text(r);
   out += format("near misses: {}\n", r["near_misses"].size());
   for (auto& m : r["near_misses"]) {
     out += format("  {} at {} ({} of {} nodes): {}", m["rule"].get<std::string>(), m["anchor"].get<std::string>(), m["matched"].get<int>(), m["of"].get<int>(), m["why"].get<std::string>());
@@ -135,6 +140,32 @@ std::string weight_place(const om::ModelT& model) {
   return files.size() == 1 ? " in " + files[0]->name : format(" in {} files: {} ...", files.size(), files[0]->name);
 }
 
+// One line for each task of a program.
+std::string tasks_text(const om::ModelT& model, const om::ProgramT& p) {
+  std::string out;
+  static constexpr const char* kUnits[] = {"cube", "vector", "host"};
+  for (size_t i = 0; i < p.tasks.size(); ++i) {
+    auto& t = *p.tasks[i];
+    auto& call = *t.alternatives[0];
+    auto views = [&](auto& list) {
+      std::vector<std::string> parts;
+      for (auto& v : list) {
+        if (v->buffer < 0) {
+          parts.push_back("-");
+          continue;
+        }
+        std::vector<std::string> dims;
+        for (int32_t e : v->dims) dims.push_back(expression(p, e));
+        auto& b = *p.buffers[static_cast<size_t>(v->buffer)];
+        parts.push_back(format("{}{} {}[{}]", om::EnumNameBufferKind(b.kind)[0], v->buffer, name(static_cast<DType>(v->dtype)), join(dims, ",")));
+      }
+      return join(parts, ", ");
+    };
+    out += format("{:4} lane {} {:6} {:<18} {} ({}) -> {}\n", i, t.lane, kUnits[std::min<int>(t.unit, 2)], model.kernels[static_cast<size_t>(call.kernel)], t.name, views(call.ins), views(call.outs));
+  }
+  return out;
+}
+
 std::string inspect_text(const om::Package& package, bool tasks) {
   auto& model = package.model;
   auto& p = *model.programs[static_cast<size_t>(model.entries[0]->program)];
@@ -162,26 +193,9 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   for (auto& t : p.tasks) ++lanes[t->lane];
   for (auto& [lane, count] : lanes) out += format("lane {}: {} tasks\n", lane, count);
   if (!tasks) return out;
-  static constexpr const char* kUnits[] = {"cube", "vector", "host"};
-  for (size_t i = 0; i < p.tasks.size(); ++i) {
-    auto& t = *p.tasks[i];
-    auto& call = *t.alternatives[0];
-    auto views = [&](auto& list) {
-      std::vector<std::string> parts;
-      for (auto& v : list) {
-        if (v->buffer < 0) {
-          parts.push_back("-");
-          continue;
-        }
-        std::vector<std::string> dims;
-        for (int32_t e : v->dims) dims.push_back(expression(p, e));
-        auto& b = *p.buffers[static_cast<size_t>(v->buffer)];
-        parts.push_back(format("{}{} {}[{}]", om::EnumNameBufferKind(b.kind)[0], v->buffer, name(static_cast<DType>(v->dtype)), join(dims, ",")));
-      }
-      return join(parts, ", ");
-    };
-    out += format("{:4} lane {} {:6} {:<18} {} ({}) -> {}\n", i, t.lane, kUnits[std::min<int>(t.unit, 2)], model.kernels[static_cast<size_t>(call.kernel)], t.name, views(call.ins), views(call.outs));
-  }
+  out += tasks_text(model, p);
+  for (size_t k = 0; k < model.programs.size(); ++k)
+    if (model.programs[k].get() != &p) out += format("nested graph {}\n", k) + tasks_text(model, *model.programs[k]);
   return out;
 }
 

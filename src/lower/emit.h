@@ -44,6 +44,7 @@ struct Lowered {
   std::map<int, size_t> packed_of;           // storage -> packed
   std::map<std::string, Source, std::less<>> sources;
   std::vector<int> segments;                 // the task after each one's last
+  std::map<int, int> passed;                 // output -> storage of the input that it is: handed on, not copied
 };
 
 // Puts the tasks into an order in which every one's sizes are known when its segment begins, with as few segments

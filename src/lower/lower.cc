@@ -26,8 +26,8 @@ bool same_view(const Strided& a, const Strided& b) {
 
 class Lowering {
  public:
-  Lowering(const ir::Graph& g, const LowerOptions& o, LowerReport& r, Shared& shared)
-      : g_(g), options_(o), report_(r), shared_(shared), placement_(g, {.views = o.reuse}) {}
+  Lowering(const ir::Graph& g, const LowerOptions& o, LowerReport& r, Shared& shared, bool nested)
+      : g_(g), options_(o), report_(r), shared_(shared), nested_(nested), placement_(g, {.views = o.reuse}) {}
   // The program's index in the package; those of nested graphs come after it.
   Result<int> run();
 
@@ -38,6 +38,7 @@ class Lowering {
   Operand operand(const Arg& a, ops::LowerContext& c, const std::vector<int>& temps);
   Operand whole(Operand o, NodeId id);
   Status sources(ops::LowerContext& c, const std::vector<int>& temps);
+  bool handed_on(ValueId v) const;
   Status copy_outputs();
   void copy_states();
   void copy(const Operand& from, const Operand& to);
@@ -52,6 +53,7 @@ class Lowering {
   const LowerOptions& options_;
   LowerReport& report_;
   Shared& shared_;
+  const bool nested_;
   plan::Placement placement_;
   Lowered lowered_;
   std::vector<Task>& tasks_ = lowered_.tasks;
@@ -309,11 +311,25 @@ void Lowering::in_place() {
   placement_.rename(merged);
 }
 
+// A nested graph's output that is one of its inputs as it lies: whoever runs the graph takes over the value.
+bool Lowering::handed_on(ValueId v) const {
+  if (!nested_) return false;
+  auto& place = placement_.at(v);
+  auto& storage = placement_.storages()[static_cast<size_t>(place.storage)];
+  if (storage.kind != plan::StorageKind::input || !place.view.is_dense() || !place.view.offset.is(0)) return false;
+  auto &from = g_.value(g_.inputs[static_cast<size_t>(storage.index)]).type, &to = g_.value(v).type;
+  return from.ranked && from.kind == to.kind && from.dtype == to.dtype && from.dims == to.dims;
+}
+
 // Outputs that could not be made where the caller wants them.
 Status Lowering::copy_outputs() {
   for (auto& [index, v] : placement_.copies()) {
     auto& type = g_.value(v).type;
     bool plain = type.kind == ir::TypeKind::tensor && type.ranked;
+    if (plain && handed_on(v)) {
+      lowered_.passed[index] = placement_.at(v).storage;
+      continue;
+    }
     Task t;
     t.spec.kernel = plain ? "move.copy" : "value.copy";
     t.kernel = kernels::find(t.spec.kernel);
@@ -359,9 +375,13 @@ void Lowering::copy_states() {
 Status Lowering::lower_graphs() {
   for (auto& t : tasks_)
     for (auto& graph : t.spec.graphs) {
-      auto index = Lowering(*graph, options_, report_, shared_).run();
+      size_t here = report_.bodies.size();
+      for (auto& [key, attr] : g_.node(t.node).attrs)
+        if (auto* p = std::get_if<std::shared_ptr<ir::Graph>>(&attr); p && *p == graph) report_.bodies.push_back({format("{} of {}", key, g_.node(t.node).name), -1});
+      auto index = Lowering(*graph, options_, report_, shared_, true).run();
       if (!index.ok()) return Status(std::move(index).take_error()).context(format("{} in {}", graph->name, g_.node(t.node).name));
       t.programs.push_back(*index);
+      report_.bodies[here].program = *index;
     }
   return ok();
 }
@@ -425,7 +445,7 @@ Result<int> Lowering::run() {
 Result<om::Package> lower(const ir::Graph& g, const LowerOptions& options, LowerReport& report) {
   report = {};
   Shared shared;
-  GE_TRY(int program, Lowering(g, options, report, shared).run());
+  GE_TRY(int program, Lowering(g, options, report, shared, false).run());
   std::sort(report.reference_ops.begin(), report.reference_ops.end());
   report.reference_ops.erase(std::unique(report.reference_ops.begin(), report.reference_ops.end()), report.reference_ops.end());
   auto held = std::make_shared<std::vector<std::byte>>(std::move(shared.weights));

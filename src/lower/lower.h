@@ -17,6 +17,10 @@ struct LowerOptions {
 };
 
 struct LowerReport {
+  struct Body {
+    std::string name;           // "then_branch of If_3"
+    int program;                // its index in the package
+  };
   plan::AliasCounts aliases;
   int64_t weights = 0;          // bytes
   int tasks = 0;
@@ -28,6 +32,7 @@ struct LowerReport {
   };
   std::vector<State> states;
   std::vector<std::string> tensors;        // of each buffer of the program: the value that it ends up holding
+  std::vector<Body> bodies;                // nested graphs, outer ones first
 };
 
 Result<om::Package> lower(const ir::Graph& g, const LowerOptions& options, LowerReport& report);

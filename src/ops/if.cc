@@ -4,6 +4,7 @@
 #include "ops/infer.h"
 #include "ops/sequence.h"
 #include "ops/shape_util.h"
+#include "ops/size_condition.h"
 #include "ops/subgraph.h"
 
 namespace ge::ops {
@@ -27,20 +28,35 @@ Result<Type> either(InferContext& c, size_t output, const Type& a, const Type& b
   return out;
 }
 
+// A branch runs only for sizes that the condition sends there.
+void narrow(const Graph& outer, const Dim& condition, bool holds, Graph& branch) {
+  auto where = narrowed(outer, condition, holds);
+  if (!where) return;
+  auto it = branch.symbols.find(where->symbol);
+  if (it != branch.symbols.end()) it->second.min = where->range.min, it->second.max = where->range.max;
+}
+
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   if (c.dtype(0) != DType::boolean) return c.fail(format("the condition is {}, not bool", name(c.dtype(0))));
-  auto known = c.ints(0);
+  auto elements = c.elements(0);
+  const Dim* condition = elements && elements->size() == 1 ? &(*elements)[0] : nullptr;
+  auto known = condition ? decided(c.graph, *condition) : std::nullopt;
   std::vector<std::vector<Type>> types(2);
   for (size_t b = 0; b < 2; ++b) {
     GE_TRY(auto branch, require_nested(c, kBranches[b]));
     if (branch->outputs.size() < c.out.size())
       return c.fail(format("{} gives {} outputs instead of {}", kBranches[b], branch->outputs.size(), c.out.size()));
     Border border(c.graph, *branch);
+<<<<<<< HEAD
     enter_branch(c, border, *branch, b == 0);
+=======
+    set_captures(c, border, *branch, 0, 1);
+    if (condition) narrow(c.graph, *condition, b == 0, *branch);
+>>>>>>> statetests
     Status inferred = ops::infer(*branch).context(format("{} of {}", kBranches[b], c.node.name));
     // A branch that is never taken may be one that these sizes do not allow, and says nothing of the output.
-    if (known && known->size() == 1 && ((*known)[0] != 0) != (b == 0)) continue;
+    if (known && *known != (b == 0)) continue;
     GE_RETURN_IF_ERROR(std::move(inferred));
     for (size_t i = 0; i < c.out.size(); ++i)
       types[b].push_back(border.leave(branch->value(branch->outputs[i]).type, [&](size_t k) { return c.fresh(format("o{}.d{}", i, k)); }));

@@ -1,5 +1,7 @@
 // Nested graphs: what they capture and do not read is no longer handed in; then all passes run on them. Last, as a
 // branch that is put in place of its If is better optimised there.
+#include <utility>
+
 #include "base/text.h"
 #include "passes/pass.h"
 
@@ -8,19 +10,24 @@ namespace {
 
 using ir::ValueId;
 
-std::vector<std::shared_ptr<ir::Graph>> graphs_of(const ir::Node& n) {
-  std::vector<std::shared_ptr<ir::Graph>> out;
+struct Body {
+  std::string attr;
+  std::shared_ptr<ir::Graph> graph;
+};
+
+std::vector<Body> graphs_of(const ir::Node& n) {
+  std::vector<Body> out;
   for (auto& [key, attr] : n.attrs)
-    if (auto* g = std::get_if<std::shared_ptr<ir::Graph>>(&attr)) out.push_back(*g);
+    if (auto* g = std::get_if<std::shared_ptr<ir::Graph>>(&attr)) out.push_back({key, *g});
   return out;
 }
 
-bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<std::shared_ptr<ir::Graph>>& graphs) {
+bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<Body>& graphs) {
   int64_t captures = ir::attr_int(g.node(id), "captures", 0);
   bool changed = false;
   for (int64_t k = captures; k-- > 0;) {
     bool read = false;
-    for (auto& inner : graphs) {
+    for (auto& [attr, inner] : graphs) {
       ValueId v = inner->inputs[inner->inputs.size() - static_cast<size_t>(captures - k)];
       read |= inner->reader_count(v) > 0;
     }
@@ -30,7 +37,7 @@ bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<std::shared_pt
     for (size_t i = at; i < g.node(id).inputs.size(); ++i) g.set_input(id, static_cast<int>(i), {});
     g.node(id).inputs.resize(at);
     for (ValueId v : rest) g.add_node_input(id, v);
-    for (auto& inner : graphs) inner->inputs.erase(inner->inputs.end() - (captures - k));
+    for (auto& [attr, inner] : graphs) inner->inputs.erase(inner->inputs.end() - (captures - k));
     --captures;
     changed = true;
   }
@@ -44,9 +51,12 @@ Result<bool> bodies(ir::Graph& g, PassContext& c) {
   bool changed = false;
   for (ir::NodeId id : g.order()) {
     auto graphs = graphs_of(g.node(id));
-    for (auto& body : graphs) {
+    if (g.node(id).op == "If") c.trace.branch(g, id, "");
+    for (auto& [attr, body] : graphs) {
       PassContext inner{c.options, c.trace, {}};
+      std::string outer = std::exchange(c.trace.graph, format("{} of {}", attr, g.node(id).name));
       auto s = run_pipeline(*body, inner);
+      c.trace.graph = std::move(outer);
       if (!s.ok()) return std::move(s).context(format("{} of {}", body->name, g.node(id).name)).take();
     }
     if (!graphs.empty() && has_attr(g.node(id), "captures")) changed |= drop_captures(g, id, graphs);

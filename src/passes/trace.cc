@@ -4,11 +4,13 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "ops/size_condition.h"
+
 namespace ge::passes {
 
 void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor) {
   auto& n = g.node(node);
-  fused_.push_back({std::move(rule), n.name, std::move(anchor), n.origin});
+  fused_.push_back({std::move(rule), n.name, std::move(anchor), n.origin, graph});
 }
 
 void Trace::near_miss(NearMiss m) {
@@ -22,6 +24,18 @@ void Trace::drop_near_misses_at(const std::string& anchor, const std::string& ru
 
 void Trace::off(std::string rule) {
   if (std::find(off_.begin(), off_.end(), rule) == off_.end()) off_.push_back(std::move(rule));
+}
+
+void Trace::branch(const ir::Graph& g, ir::NodeId node, std::string taken) {
+  auto& n = g.node(node);
+  Branch b{n.name, std::move(taken), "data", "", ""};
+  auto condition = g.elements(n.inputs[0]);
+  if (condition && condition->size() == 1) {
+    b.by = (*condition)[0].known() ? "constant" : "sizes";
+    auto sides = ops::sides_of(g, (*condition)[0]);
+    if (b.by == "sizes") b.then_sizes = sides.holds, b.else_sizes = sides.fails;
+  }
+  branches_.push_back(std::move(b));
 }
 
 namespace {

@@ -16,6 +16,15 @@ struct Fused {
   std::string node;                    // the node that stands there now
   std::string anchor;                  // where matching began, or empty: what disabled_at takes
   std::vector<std::string> origins;    // the model's nodes that it replaces
+  std::string graph;                   // the nested graph that holds it ("then_branch of If_3"), or empty
+};
+
+// An If of the model: who decides it, and for which sizes which branch runs.
+struct Branch {
+  std::string node;
+  std::string taken;                   // the branch that all sizes take, or empty: both are there
+  std::string by;                      // "constant", "sizes" or "data"
+  std::string then_sizes, else_sizes;  // in words, when sizes decide
 };
 
 struct NearMiss {
@@ -41,10 +50,13 @@ class Trace {
   void fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor = "");
   void near_miss(NearMiss m);
   void off(std::string rule);          // a rule that options switched off
+  void branch(const ir::Graph& g, ir::NodeId node, std::string taken);
   void drop_near_misses_at(const std::string& anchor, const std::string& rule);
   const std::vector<Fused>& all_fused() const { return fused_; }
   std::vector<NearMiss> near_misses() const;
   const std::vector<std::string>& switched_off() const { return off_; }
+  const std::vector<Branch>& branches() const { return branches_; }
+  std::string graph;                   // the nested graph that passes work on
   std::vector<NodePrecision> precision;
   double other_cycles = 0;             // of all other nodes, by the bytes that they read and write
 
@@ -52,6 +64,7 @@ class Trace {
   std::vector<Fused> fused_;
   std::map<std::pair<std::string, std::string>, NearMiss> near_;
   std::vector<std::string> off_;
+  std::vector<Branch> branches_;
 };
 
 }  // namespace ge::passes

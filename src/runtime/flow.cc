@@ -156,6 +156,10 @@ class Iteration : public Sink {
       return ok();
     }
     if (i < first_ || i - first_ >= next.size()) return task_.fail("it stacks what is no tensor");
+    // One number may be the loop's own, which changes.
+    if (v.is_tensor() && v.count() == 1) {
+      GE_TRY(v, task_.blocks().own(v));
+    }
     next[i - first_] = std::move(v);
     return ok();
   }

@@ -34,6 +34,7 @@ Status Frame::run(Execution& x, std::span<const Value> inputs, Sink& sink) {
   filled_.assign(buffers, Slot::empty);
   Status s = ok();
   for (int i = 0; i < static_cast<int>(segments_.size()) && s.ok(); ++i) s = run_segment(i);
+  if (s.ok()) s = hand_on();
   // Nothing outlives the activation but what was given to the sink.
   slots_.clear();
   for (auto& segment : segments_) segment.block.reset();
@@ -64,6 +65,17 @@ Status Frame::run_segment(int index) {
   }
   GE_RETURN_IF_ERROR(read_symbols(index));
   release(index);
+  return ok();
+}
+
+// Outputs that are inputs.
+Status Frame::hand_on() {
+  auto& p = program();
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    int32_t at = p.outputs[i]->buffer;
+    if (at < 0 || static_cast<size_t>(at) >= p.buffers.size() || p.buffers[static_cast<size_t>(at)]->kind != om::BufferKind::input) continue;
+    GE_RETURN_IF_ERROR(sink_->value(i, inputs_[static_cast<size_t>(p.buffers[static_cast<size_t>(at)]->index)]));
+  }
   return ok();
 }
 

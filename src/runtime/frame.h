@@ -58,6 +58,7 @@ class Frame {
     int keep = 0;                          // the last segment that reads from it
   };
   Status run_segment(int index);
+  Status hand_on();
   Status attach(Segment& s);
   Status address(Segment& s, size_t view);
   Status run_task(Segment& s, size_t task);

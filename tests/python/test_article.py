@@ -377,6 +377,87 @@ def test_a_branch_on_a_shape_limits_it(given, good, bad):
             compiled(torch.randn(n, 4))
 
 
+# Four ways to say which sizes there will be; the text of the report, and sizes of both sides.
+SCRIPTED = {
+    "any": ({}, "If node /If: sizes n >= 11 take then_branch, n <= 10 take else_branch", (1, 10, 11, 40)),
+    "both": ({"input_shape": "x:4~64,4"}, "If node /If: sizes x_0 >= 11 take then_branch, x_0 <= 10 take else_branch", (4, 10, 11, 64)),
+    "large": ({"input_shape": "x:11~64,4"}, "If node /If: all sizes take then_branch", (11, 64)),
+    "small": ({"input_shape": "x:1~10,4"}, "If node /If: all sizes take else_branch", (1, 10)),
+    "gears": ({"input_shape": "x:-1,4", "dynamic_batch_size": "1,8,32"},
+              "If node /If: gears (gear_batch) 32 take then_branch, gears (gear_batch) 1; 8 take else_branch", (1, 8, 32)),
+    "small gears": ({"input_shape": "x:-1,4", "dynamic_batch_size": "1,8"}, "If node /If: all sizes take else_branch", (1, 8)),
+}
+
+
+@pytest.mark.parametrize("way", SCRIPTED)
+def test_a_scripted_branch_on_a_shape(way, tmp_path):
+    """The article's DynamicModel through torch.jit.script: both branches are there, fused, and the report says which
+    sizes each serves; where sizes are limited to one of them, that one stands in the If's place."""
+    options, said, sizes = SCRIPTED[way]
+    model = Branches().eval()
+    torch.onnx.export(torch.jit.script(model), (torch.randn(20, 4),), str(tmp_path / "m.onnx"), dynamo=False, input_names=["x"],
+                      dynamic_axes={"x": {0: "n"}})
+    compiled = ge.compile(tmp_path / "m.onnx", **options)
+    assert said.replace("x_0", compiled.inputs[0].shape[0]) in compiled.explain().split("\n")
+    report = compiled.report()
+    (branch,) = report["branches"]
+    both = branch["taken"] == ""
+    assert both == ("take then_branch," in said) and branch["by"] == "sizes"
+    graphs = {"then_branch of /If", "else_branch of /If"} if both else {None}
+    assert {f.get("graph") for f in report["fused"]} == graphs
+    assert {(b["graph"], b["fused"] > 0) for b in report["bodies"]} == ({(g, True) for g in graphs} if both else set())
+    if both:
+        assert all(f["rule"] == "matmul_activation" for f in report["fused"]) and len(report["fused"]) == 2
+    compiled.save(str(tmp_path / "m.om"))
+    for m in (compiled, ge.load(tmp_path / "m.om")):
+        for n in sizes:
+            x = torch.randn(n, 4)
+            close(m(x), model(x))
+
+
+def test_scripted_modules_are_compiled_as_they_are():
+    model = Branches().eval()
+    compiled = ge.compile(torch.jit.script(model), example_inputs=torch.randn(3, 4), dynamic_shapes={"x": {0: "n"}})
+    assert "sizes n >= 11 take then_branch, n <= 10 take else_branch" in compiled.explain()
+    for n in (1, 10, 11, 30):
+        x = torch.randn(n, 4)
+        close(compiled(x), model(x))
+
+
+class WithCache(torch.nn.Module):
+    """The article's StaticModel: branches are made when they are first needed, and kept in a plain dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.cache = {}
+
+    def _build_branch(self, batch_size):
+        torch.manual_seed(batch_size)
+        return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU()).eval()
+
+    def forward(self, x):
+        batch_size = x.shape[0] if self.training else 1
+        key = f"bs_{batch_size}"
+        if key not in self.cache:
+            self.cache[key] = self._build_branch(batch_size)
+        return self.cache[key](x)
+
+
+def test_a_static_choice_with_a_cache():
+    model, x = WithCache().eval(), torch.randn(2, 3, 8, 8)
+    want = model(x)  # fills the cache
+    compiled = ge.compile(model, example_inputs=x, dynamic_shapes=({0: torch.export.Dim("n")},))
+    (fused,) = compiled.report()["fused"]
+    assert fused["rule"] == "conv_activation" and not compiled.report()["branches"]
+    assert not [m for m in compiled.report()["near_misses"] if m["rule"].startswith("conv")]
+    close(compiled(x), want)
+    other = torch.randn(5, 3, 8, 8)
+    close(compiled(other), model(other))
+    with pytest.raises(ge.Error, match="PyTorch cannot export WithCache") as e:
+        ge.compile(WithCache().eval(), example_inputs=x)  # would make its weights while it is exported
+    assert e.value.fix
+
+
 def test_both_exporters_give_the_same_fusions():
     x = torch.randn(1, 512, 768)
     want = simple_attention.build()(x)

@@ -3,6 +3,7 @@ and fusion on and off, one thread and two, the same model run again with other d
 """
 
 import concurrent.futures
+import re
 import subprocess
 import sys
 
@@ -286,7 +287,93 @@ def test_if_on_shapes_is_decided_by_their_range(tmp_path):
     assert "If" in tasks(ge.compile(m, input_shape="x:1~40,3"), tmp_path)
 
 
+def test_a_branch_knows_the_sizes_that_come_to_it(tmp_path):
+    """The inner If is decided by what the outer one says of n."""
+    text = """g (float[n, 3] x) => (float[n, 3] y) {
+        s = Shape <start = 0, end = 1> (x)
+        z = Squeeze(s)
+        k = Constant <value = int64 {16}> ()
+        few = Constant <value = int64 {4}> ()
+        c = Greater(z, k)
+        y = If (c) <
+          then_branch = t () => (float[n, 3] a) {
+            d = Greater(z, few)
+            a = If (d) <then_branch = tt () => (float[n, 3] aa) { aa = Neg(x) }, else_branch = te () => (float[n, 3] ab) { ab = Sin(x) }>
+          },
+          else_branch = e () => (float[n, 3] b) {
+            d2 = Less(z, few)
+            b = If (d2) <then_branch = et () => (float[n, 3] ba) { ba = Exp(x) }, else_branch = ee () => (float[n, 3] bb) { bb = Tanh(x) }>
+          }>
+    }"""
+    compiled = check(text, *[{"x": f32(n, 3)} for n in (1, 3, 4, 16, 17)])
+    assert tasks(compiled, tmp_path).count("flow.if") == 2
+    by_taken = {b["taken"]: b for b in compiled.report()["branches"]}
+    assert set(by_taken) == {"then_branch", ""} and len(compiled.report()["branches"]) == 3
+    assert ("n <= 3", "n >= 4") in [(b.get("then"), b.get("else")) for b in compiled.report()["branches"]]
+
+
+def test_the_report_says_what_became_of_bodies():
+    compiled = ge.compile(model_of("""g (bool c, float[4, 3] x) => (float[4, 2] y) {
+        w = Constant <value = float[3, 2] {1, 2, 3, 4, 5, 6}> ()
+        v = Constant <value = float[2, 2] {1, 2, 3, 4}> ()
+        y = If (c) <then_branch = t () => (float[4, 2] a) { h = MatMul(x, w)  r = Relu(h)  q = MatMul(r, v)  a = Sigmoid(q) },
+                    else_branch = e () => (float[4, 2] b) { p = MatMul(x, w)  b = Exp(p) }>
+    }"""))
+    (branch,) = compiled.report()["branches"]
+    assert branch["by"] == "data" and branch["taken"] == "" and f"If node {branch['node']}: data decide" in compiled.explain()
+    bodies = {b["graph"].split(" ")[0]: b for b in compiled.report()["bodies"]}
+    assert set(bodies) == {"then_branch", "else_branch"}
+    assert (bodies["then_branch"]["tasks"], bodies["then_branch"]["fused"]) == (2, 2)
+    assert (bodies["else_branch"]["tasks"], bodies["else_branch"]["fused"]) == (1, 1)
+    assert bodies["then_branch"]["arena"] >= 4 * 2 * 4 and bodies["then_branch"]["proved"]
+
+
 # ---- Loop
+
+def bodies(model, tmp_path):
+    """The tasks of nested graphs."""
+    return tasks(model, tmp_path).partition("nested graph")[2]
+
+
+def test_carried_values_are_handed_on_not_copied(tmp_path):
+    """p and q change places, k stays what it is, s is stacked: nothing in the body is a copy, and no copy stands
+    where the loop ends up but of the values that come out."""
+    text = """g (int64 n, float[2, 3] a, float[2, 3] b, float[2, 3] c) => (float[2, 3] x, float[2, 3] y, float[2, 3] z, float[t, 2, 3] s) {
+        x, y, z, s = Loop (n, , a, b, c) <body = f (int64 it, bool ci, float[2, 3] p, float[2, 3] q, float[2, 3] k) => (bool co, float[2, 3] r, float[2, 3] u, float[2, 3] kk, float[2, 3] w) {
+            co = Identity(ci)  r = Identity(q)  u = Identity(p)  kk = Identity(k)  m = Mul(p, k)  w = Sin(m) }>
+    }"""
+    compiled = check(text, *[{"n": np.array(n), "a": f32(2, 3), "b": f32(2, 3), "c": f32(2, 3)} for n in (0, 1, 2, 5)])
+    body = bodies(compiled, tmp_path)
+    assert "vector.program" in body and "copy" not in body, body
+
+
+def test_the_loops_own_numbers_are_carried_by_value():
+    check("""g (int64 n, int64 a, bool b) => (int64 x, bool y, int64[t] s) {
+        x, y, s = Loop (n, , a, b) <body = f (int64 it, bool ci, int64 p, bool q) => (bool co, int64 r, bool u, int64 w) {
+            co = Identity(ci)  r = Identity(it)  u = Identity(ci)  w = Identity(p) }>
+    }""", *[{"n": np.array(n), "a": np.array(7), "b": np.array(False)} for n in (0, 1, 2, 5)])
+
+
+def test_branches_that_hand_their_inputs_on(tmp_path):
+    compiled = check("""g (bool c, float[2, 3] x, float[2, 3] y) => (float[2, 3] a, float[2, 3] b) {
+        a, b = If (c) <then_branch = t () => (float[2, 3] p, float[2, 3] q) { p = Identity(x)  q = Identity(y) },
+                       else_branch = e () => (float[2, 3] r, float[2, 3] s) { r = Identity(y)  s = Add(x, y) }>
+    }""", *[{"c": np.array(c), "x": f32(2, 3), "y": f32(2, 3)} for c in (True, False)])
+    assert "copy" not in bodies(compiled, tmp_path)
+
+
+def test_what_scans_stack_is_written_where_it_ends_up(tmp_path):
+    """One task in the body writes the entry of the scan's output itself."""
+    compiled = check("""g (float[2] s, float[6, 2] x) => (float[2] e, float[6, 2] y) {
+        e, y = Scan <num_scan_inputs = 1, body = b (float[2] v, float[2] a) => (float[2] o, float[2] p) { o = Add(v, a)  p = Sin(o) }> (s, x)
+    }""", {"s": f32(2), "x": f32(6, 2)})
+    lines = tasks(compiled, tmp_path).split("\n")
+    (scan,) = [line for line in lines if "flow.scan" in line]
+    assert re.search(r"-> o\d+ f32\[2\], o\d+ f32\[6,2\]$", scan), scan
+    body = bodies(compiled, tmp_path)
+    assert "copy" not in body and body.count(" o") >= 2, body
+    assert compiled.memory()["pool"] <= 4096
+
 
 LOOP = """g (int64 n, bool c, float[2, k] x) => (float[2, k] y, float[t, 2, k] s, int64[t] i) {
     w = Exp(x)

@@ -23,6 +23,7 @@ struct Attention {
   double scale = 1, masked = -std::numeric_limits<double>::infinity();
   bool mask_hides = false;     // the mask says what is hidden, not what is seen
   int64_t causal = 0, rows = 1;
+  std::vector<int64_t> q_perm, kt_perm;   // of Transposes that stand behind a scale: they stay, the scale goes
   std::vector<NodeId> nodes;   // found so far
 };
 
@@ -66,8 +67,8 @@ class Finder {
     if (!scores(n.inputs[0])) return false;
     miss.matched = 2;
     if (!product() || !shapes()) return false;
-    found.q = unscaled(found.q);
-    found.kt = unscaled(found.kt);
+    found.q = unscaled(found.q, found.q_perm);
+    found.kt = unscaled(found.kt, found.kt_perm);
     return true;
   }
 
@@ -253,22 +254,32 @@ class Finder {
   }
 
   // Some exporters scale q and k before the product: Mul or Div by one number goes into the scale.
-  ValueId unscaled(ValueId v) {
-    NodeId id = g_.value(v).producer;
-    if (!id) return v;
+  ValueId unscaled(const ValueId whole, std::vector<int64_t>& perm) {
+    ValueId v = whole;
+    NodeId id = g_.value(v).producer, transpose;
+    if (!id) return whole;
+    if (g_.node(id).op == "Transpose" && g_.reader_count(v) == 1 && !g_.is_output(v)) {
+      transpose = id;
+      v = g_.node(id).inputs[0];
+      if (!(id = g_.value(v).producer)) return whole;
+    }
     auto& n = g_.node(id);
-    if (n.op != "Mul" && n.op != "Div") return v;
+    if (n.op != "Mul" && n.op != "Div") return whole;
     auto right = scalar_constant(g_, n.inputs[1]);
     auto left = n.op == "Mul" ? scalar_constant(g_, n.inputs[0]) : std::nullopt;
-    if (!right && !left) return v;
+    if (!right && !left) return whole;
     if (!private_value(v)) {
       outside.push_back({"attention", n.name, 1, 2, std::exchange(miss.blocker, ""), "the scale stays before the product: " + std::exchange(miss.why, ""), ""});
-      return v;
+      return whole;
     }
     ValueId x = n.inputs[right ? 0 : 1];
-    if (g_.value(x).type.dims != g_.value(v).type.dims) return v;
+    if (g_.value(x).type.dims != g_.value(v).type.dims) return whole;
     found.scale *= n.op == "Div" ? 1 / *right : right ? *right : *left;
     found.nodes.insert(found.nodes.begin(), id);
+    if (transpose) {
+      found.nodes.insert(found.nodes.begin() + 1, transpose);
+      perm = ir::attr_ints(g_.node(transpose), "perm");
+    }
     return x;
   }
 
@@ -303,7 +314,13 @@ ir::NodeId replace(ir::Graph& g, const Attention& a, NodeId anchor) {
   m.anchor = anchor;
   for (size_t i = 0; i < a.nodes.size(); ++i) m.nodes[format("n{}", i)] = a.nodes[i];
   // It stands where the last product stood: all operands are known there.
-  std::vector<ValueId> inputs = {a.q, a.kt, a.v};
+  auto turned = [&](ValueId x, const std::vector<int64_t>& perm) {
+    if (perm.empty()) return x;
+    auto type = g.value(x).type;
+    for (size_t i = 0; i < perm.size(); ++i) type.dims[i] = g.value(x).type.dims[static_cast<size_t>(perm[i])];
+    return g.node(g.insert("Transpose", {x}, {type}, {{"perm", perm}}, a.nodes.back())).outputs[0];
+  };
+  std::vector<ValueId> inputs = {turned(a.q, a.q_perm), turned(a.kt, a.kt_perm), a.v};
   if (a.mask) inputs.push_back(a.mask);
   if (a.mask_hides) inputs[3] = g.node(g.insert("Not", {a.mask}, {g.value(a.mask).type}, {}, a.nodes.back())).outputs[0];
   ir::Attrs attrs = {{"scale", a.scale}, {"rows", a.rows}};

@@ -34,13 +34,13 @@ std::optional<Banded> of_constant(const Tensor& t) {
   return b;
 }
 
-// Do the last two axes stay, and does v repeat only along others?
+// Do the last two axes stay? Other axes repeat the matrix, however many there are.
 bool keeps_matrix(const ir::Graph& g, ValueId from, ValueId to) {
   auto &a = g.value(from).type, &b = g.value(to).type;
   if (!a.ranked || !b.ranked || a.rank() < 2 || b.rank() < 2) return false;
   for (size_t i = 1; i <= 2; ++i)
     if (!(a.dims[a.dims.size() - i] == b.dims[b.dims.size() - i])) return false;
-  return std::all_of(a.dims.begin(), a.dims.end() - 2, [](auto& d) { return d.is(1); });
+  return true;
 }
 
 std::optional<double> combine(const std::string& op, double a, double b) {
@@ -109,6 +109,73 @@ std::optional<Banded> of_slice(const ir::Graph& g, const ir::Node& n, int depth)
   return x;
 }
 
+// Element k of one axis is k + start; other axes repeat it. Axis 1 is the last one, 2 that before it; 0: a number.
+struct Positions {
+  size_t axis = 0;
+  Dim start;
+};
+
+// The axis of v that the only axis of its input longer than one became.
+std::optional<size_t> moved_axis(const ir::Graph& g, ValueId from, ValueId to, size_t axis) {
+  auto &a = g.value(from).type, &b = g.value(to).type;
+  if (!a.ranked || !b.ranked || axis > a.dims.size()) return std::nullopt;
+  const Dim size = a.dims[a.dims.size() - axis];
+  std::optional<size_t> found;
+  for (size_t i = 1; i <= b.dims.size(); ++i) {
+    if (b.dims[b.dims.size() - i].is(1)) continue;
+    if (found || !(b.dims[b.dims.size() - i] == size)) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+std::optional<Positions> positions(const ir::Graph& g, ValueId v, int depth) {
+  if (!v || depth == 0) return std::nullopt;
+  auto& type = g.value(v).type;
+  if (!is_integer(type.dtype)) return std::nullopt;
+  if (auto e = g.elements(v); e && e->size() == 1) return Positions{0, (*e)[0]};
+  ir::NodeId id = g.value(v).producer;
+  if (!id) return std::nullopt;
+  auto& n = g.node(id);
+  --depth;
+  if (n.op == "Range") {
+    auto start = g.elements(n.inputs[0]), step = g.elements(n.inputs[2]);
+    if (!start || !step || start->size() != 1 || step->size() != 1 || !(*step)[0].is(1)) return std::nullopt;
+    return Positions{1, (*start)[0]};
+  }
+  if (n.op == "Add" || n.op == "Sub") {
+    auto a = positions(g, n.inputs[0], depth), b = positions(g, n.inputs[1], depth);
+    if (!a || !b || (a->axis && b->axis) || (b->axis && n.op == "Sub")) return std::nullopt;
+    return Positions{std::max(a->axis, b->axis), n.op == "Add" ? a->start + b->start : a->start - b->start};
+  }
+  bool moves = n.op == "Unsqueeze" || n.op == "Squeeze" || n.op == "Reshape";
+  if (!moves && n.op != "Identity" && n.op != "Expand" && n.op != "Cast") return std::nullopt;
+  auto x = positions(g, n.inputs[0], depth);
+  if (!x || !x->axis || !moves) return x;
+  auto axis = moved_axis(g, n.inputs[0], v, x->axis);
+  if (!axis) return std::nullopt;
+  return Positions{*axis, x->start};
+}
+
+// A comparison of column numbers with row numbers: j + b <= i + a, j <= i + (a - b).
+std::optional<Banded> positions_compared(const ir::Graph& g, const ir::Node& n, int depth) {
+  bool less = n.op == "Less" || n.op == "LessOrEqual";
+  if (!less && n.op != "Greater" && n.op != "GreaterOrEqual") return std::nullopt;
+  auto small = positions(g, n.inputs[less ? 0 : 1], depth), large = positions(g, n.inputs[less ? 1 : 0], depth);
+  auto& out = g.value(n.outputs[0]).type;
+  if (!small || !large || !out.ranked || out.rank() < 2) return std::nullopt;
+  // Each must have the size of the output's axis: one that is repeated along it says nothing of its elements.
+  for (size_t i : {0, 1}) {
+    auto &side = i ? *large : *small, &other = i ? *small : *large;
+    auto& dims = g.value(n.inputs[less == (i == 0) ? 0 : 1]).type.dims;
+    if (side.axis == 0 || side.axis > 2 || side.axis == other.axis || !(dims[dims.size() - side.axis] == out.dims[out.dims.size() - side.axis])) return std::nullopt;
+  }
+  Dim strict(n.op == "Less" || n.op == "Greater");
+  Dim ahead = large->start - small->start - strict;   // small's index <= large's index + ahead
+  if (small->axis == 1) return Banded{1, 0, ahead};
+  return Banded{0, 1, Dim(-1) - ahead};               // i <= j + ahead: not where j <= i - ahead - 1
+}
+
 std::optional<Banded> evaluate(const ir::Graph& g, ValueId v, int depth) {
   if (auto& value = g.value(v); value.constant) return of_constant(*value.constant);
   ir::NodeId id = g.value(v).producer;
@@ -135,6 +202,7 @@ std::optional<Banded> evaluate(const ir::Graph& g, ValueId v, int depth) {
   }
   if (n.op == "Not") return elementwise(g, n, depth, [](auto x) { return std::optional(double(x(0) == 0)); });
   if (n.op == "Where") return elementwise(g, n, depth, [](auto x) { return std::optional(x(0) != 0 ? x(1) : x(2)); });
+  if (auto compared = positions_compared(g, n, depth)) return compared;
   if (n.inputs.size() == 2 && combine(n.op, 0, 0)) return elementwise(g, n, depth, [&](auto x) { return combine(n.op, x(0), x(1)); });
   return std::nullopt;
 }
