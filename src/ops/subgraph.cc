@@ -1,5 +1,7 @@
 #include "ops/subgraph.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "ops/shape_util.h"
 
@@ -44,6 +46,15 @@ Type Border::enter(const Type& t, size_t input) {
   return out;
 }
 
+bool Border::same(const Dim& d) const {
+  std::vector<std::string> names;
+  d.symbols(names);
+  return std::all_of(names.begin(), names.end(), [&](auto& s) {
+    auto it = back_.find(s);
+    return it != back_.end() && it->second.symbol_name() == s;
+  });
+}
+
 std::optional<Dim> Border::leave(const Dim& d) const {
   if (d.known()) return d;
   std::vector<std::string> names;
@@ -54,6 +65,7 @@ std::optional<Dim> Border::leave(const Dim& d) const {
 }
 
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from) {
+  const size_t begin = from;
   for (size_t i = first; i < inner.inputs.size() && from < c.node.inputs.size(); ++i, ++from) {
     ValueId outer = c.node.inputs[from], in = inner.inputs[i];
     if (!outer) continue;
@@ -61,6 +73,13 @@ void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, s
     inner.value(in).type = border.enter(value.type, i);
     if (!value.constant || inner.reader_count(in) == 0) continue;
     inner.replace_uses(in, inner.add_constant(*value.constant, value.name));
+  }
+  // When all sizes have come in.
+  for (size_t i = first, at = begin; i < inner.inputs.size() && at < c.node.inputs.size(); ++i, ++at) {
+    ValueId outer = c.node.inputs[at];
+    auto elements = outer ? c.graph.elements(outer) : std::nullopt;
+    if (elements && !std::all_of(elements->begin(), elements->end(), [&](auto& d) { return border.same(d); })) elements.reset();
+    inner.value(inner.inputs[i]).content = std::move(elements);
   }
 }
 

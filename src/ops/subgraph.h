@@ -20,6 +20,8 @@ class Border {
   // An outer type as one of inner input `input`: expressions become symbols, equal ones the same.
   Type enter(const Type& t, size_t input);
   Dim enter(const Dim& d, const std::string& name);
+  // Is the expression the same in both graphs' names?
+  bool same(const Dim& d) const;
   // An inner size in the outer graph's names; none when it is decided inside.
   std::optional<Dim> leave(const Dim& d) const;
   // Inner type with sizes that are decided inside as what `fresh(axis)` says.
@@ -40,8 +42,8 @@ class Border {
   std::map<std::string, std::string> by_text_;  // outer expression -> inner symbol
 };
 
-// Gives inner inputs [first, ...) the types of the node's inputs [from, ...); those that are constants become
-// constants inside.
+// Gives inner inputs [first, ...) the types of the node's inputs [from, ...), and their elements where they are
+// expressions over sizes; those that are constants become constants inside.
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from);
 
 // The same for a branch of the If `c`: inside, its condition is known, and so is every capture of the same elements.

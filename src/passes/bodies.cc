@@ -1,5 +1,6 @@
 // Nested graphs: what they capture and do not read is no longer handed in; then all passes run on them. Last, as a
 // branch that is put in place of its If is better optimised there.
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -22,6 +23,21 @@ std::vector<Body> graphs_of(const ir::Node& n) {
   return out;
 }
 
+// Does an input whose elements are expressions need the sizes of this one?
+bool gives_sizes(const ir::Graph& inner, ValueId v) {
+  auto names = [](const std::vector<Dim>& dims) {
+    std::vector<std::string> out;
+    for (auto& d : dims) d.symbols(out);
+    return out;
+  };
+  auto own = names(inner.value(v).type.dims);
+  for (ValueId other : inner.inputs)
+    if (inner.value(other).content)
+      for (auto& s : names(*inner.value(other).content))
+        if (std::find(own.begin(), own.end(), s) != own.end()) return true;
+  return false;
+}
+
 bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<Body>& graphs) {
   int64_t captures = ir::attr_int(g.node(id), "captures", 0);
   bool changed = false;
@@ -29,7 +45,7 @@ bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<Body>& graphs)
     bool read = false;
     for (auto& [attr, inner] : graphs) {
       ValueId v = inner->inputs[inner->inputs.size() - static_cast<size_t>(captures - k)];
-      read |= inner->reader_count(v) > 0;
+      read |= inner->reader_count(v) > 0 || gives_sizes(*inner, v);
     }
     if (read) continue;
     size_t at = g.node(id).inputs.size() - static_cast<size_t>(captures - k);
