@@ -1,0 +1,156 @@
+"""Decoders with a KV cache: logits against PyTorch's, time and memory by position, beside ONNX Runtime without a state.
+
+    python bench/state.py [NAME ...] [--positions 1,512,4096,16384] [--steps 8] [--threads 1] [--rounds 5]
+
+Each position is reached twice: by a prefill in pieces alone, and by a prefill up to the last steps, which go one
+by one. Models are those of tests/models/decoders.py; the default are the two of 0.1 billion parameters.
+ONNX Runtime runs the same file without a state, pasts in and presents out, in turns with GE.
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests", "models"))
+import decoders  # noqa: E402
+
+PIECE = 1024
+
+
+def resident():
+    """Bytes of memory that this process holds, those of mapped files too."""
+    with open("/proc/self/statm", encoding="ascii") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def reference(name, ids, positions):
+    """PyTorch's logits, kept in the model cache: one pass over 16,384 tokens takes a minute or more."""
+    path = decoders.export(name).rpartition(".")[0] + f"_{len(ids[0])}_{'_'.join(map(str, positions))}.npz"
+    if not os.path.isfile(path):
+        partial = f"{path}.{os.getpid()}.npz"
+        np.savez(partial, **{str(p): v for p, v in decoders.reference(name, ids, positions).items()})
+        os.replace(partial, path)
+    with np.load(path) as f:
+        return {p: f[str(p)] for p in positions}
+
+
+def worker(name, om, threads, positions, steps):
+    """In a process of its own, which holds nothing but GE: one line of JSON with what each position gave."""
+    import ge
+    ids = decoders.tokens(name, max(positions))
+    base = resident()
+    model = ge.load(om, threads=threads)
+    state = model.new_state()
+    out = {"token": decoders.sizes(name)["bytes_per_token"], "positions": {}}
+    logits = {}
+    for position in positions:
+        row = out["positions"][position] = {}
+        for way, last in (("prefill", 0), ("steps", min(steps, position))):
+            state.reset()
+            start, times, at = time.perf_counter(), [], 0
+            while at < position:
+                n = 1 if position - at <= last else min(PIECE, position - last - at)
+                begin = time.perf_counter()
+                (y,) = model.run({"input_ids": ids[:, at:at + n]}, state=state)
+                if n == 1:
+                    times.append(time.perf_counter() - begin)
+                at += n
+            row[way] = time.perf_counter() - start
+            logits[f"{position}_{way}"] = y
+        row["token_ms"] = 1e3 * statistics.median(times)
+        memory = model.memory()
+        row["committed"] = state.memory()["committed"]
+        row["resident"] = resident() - base
+        row["predicted"] = {k: memory[k] for k in ("weights", "arena", "state", "pool")}
+    with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as f:
+        np.savez(f, **logits)
+    out["logits"] = f.name
+    print(json.dumps(out))
+
+
+def turns(name, om, threads, position, rounds):
+    """Milliseconds a token at this position, in turns: (GE with a state, ONNX Runtime without)."""
+    import ge
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
+    session = onnxruntime.InferenceSession(decoders.export(name), options, providers=["CPUExecutionProvider"])
+    model = ge.load(om, threads=threads)
+    ids = decoders.tokens(name, position)
+    state, at = model.new_state(), 0
+    while at < position - 1:
+        n = min(PIECE, position - 1 - at)
+        model.run({"input_ids": ids[:, at:at + n]}, state=state)
+        at += n
+    feeds = {"input_ids": ids[:, -1:], **decoders.empty_past(name, length=position - 1)}
+    wanted = [o.name for o in session.get_outputs()]
+    session.run(wanted, feeds)
+    times = ([], [])
+    for _ in range(rounds):
+        for which, run in enumerate((lambda: model.run({"input_ids": ids[:, -1:]}, state=state), lambda: session.run(wanted, feeds))):
+            begin = time.perf_counter()
+            run()
+            times[which].append(1e3 * (time.perf_counter() - begin))
+            gc.collect()
+    return statistics.median(times[0]), statistics.median(times[1]), statistics.median(b / a for a, b in zip(*times))
+
+
+def measure(name, arguments, folder):
+    import ge
+    positions = [p for p in arguments.positions if p <= decoders.sizes(name)["places"]]
+    om = os.path.join(folder, name + ".om")
+    start = time.perf_counter()
+    model = ge.compile(decoders.export(name), state=f"auto:{max(positions) + arguments.rounds + 1}", output=om)
+    print(f"{name}: compiled in {time.perf_counter() - start:.1f} s; {model.report()['memory']['state_bytes_per_token']} bytes a token by the report")
+    del model
+    done = subprocess.run([sys.executable, os.path.abspath(__file__), "--worker", name, om, str(arguments.threads), json.dumps(positions), str(arguments.steps)],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    got = json.loads(done.stdout)
+    want = reference(name, decoders.tokens(name, max(positions)), positions)
+    with np.load(got["logits"]) as f:
+        logits = dict(f)
+    os.unlink(got["logits"])
+    print(f"{'position':>9} {'difference':>22} {'prefill s':>10} {'ms a token':>11} {'KV MB':>8} {'KV GB/s':>8} {'state MB':>9} {'resident MB':>12} {'predicted MB':>13} {'ORT ms':>8} {'ORT/GE':>7}")
+    worst, first = 0, None
+    for position in positions:
+        row = got["positions"][str(position)]
+        off = [float(np.abs(logits[f"{position}_{way}"] - want[position]).max() / np.abs(want[position]).max()) for way in ("prefill", "steps")]
+        worst = max(worst, *off)
+        first = row["token_ms"] if first is None else first
+        read, extra = position * got["token"], row["token_ms"] - first
+        peer = turns(name, om, arguments.threads, position, arguments.rounds)
+        speed = f"{read / extra / 1e6:8.1f}" if extra > 0 else f"{'':>8}"
+        print(f"{position:9} {off[0]:10.1e} {off[1]:10.1e}  {row['prefill']:10.2f} {row['token_ms']:11.2f} {read / 1e6:8.1f} {speed} {row['committed'] / 1e6:9.1f} "
+              f"{row['resident'] / 1e6:12.1f} {sum(row['predicted'].values()) / 1e6:13.1f} {peer[1]:8.1f} {peer[2]:7.2f}", flush=True)
+    print(f"largest difference over the largest logit: {worst:.1e}")
+    return worst < 1e-3
+
+
+def main():
+    if sys.argv[1:2] == ["--worker"]:
+        name, om, threads, positions, steps = sys.argv[2:]
+        worker(name, om, int(threads), json.loads(positions), int(steps))
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["llama_0.1b", "gpt2_0.1b"])
+    parser.add_argument("--positions", type=lambda s: [int(x) for x in s.split(",")], default=[1, 512, 4096, 16384])
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        good = [measure(name, arguments, folder) for name in arguments.names]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
