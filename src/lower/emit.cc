@@ -151,16 +151,11 @@ class Emitter {
       buffer(s);
       if (x.kind == StorageKind::output) output_buffer[static_cast<size_t>(x.index)] = buffer_of_[s];
     }
-<<<<<<< HEAD
+    for (auto& [output, s] : lowered_.passed) output_buffer[static_cast<size_t>(output)] = buffer_of_[static_cast<size_t>(s)];
     for (size_t i = 0; i < g_.inputs.size(); ++i) {
       ValueId v = g_.inputs[i];
       if (input_port_[i] >= 0) p_.inputs.push_back(port(g_.value(v).name, g_.value(v).type, buffer_of_[static_cast<size_t>(placement_.at(v).storage)]));
     }
-=======
-    for (auto& [output, s] : lowered_.passed) output_buffer[static_cast<size_t>(output)] = buffer_of_[static_cast<size_t>(s)];
-    for (ValueId v : g_.inputs)
-      p_.inputs.push_back(port(g_.value(v).name, g_.value(v).type, buffer_of_[static_cast<size_t>(placement_.at(v).storage)]));
->>>>>>> statetests
     for (size_t i = 0; i < g_.outputs.size(); ++i)
       if (output_port_[i] >= 0) p_.outputs.push_back(port(g_.output_names[i], g_.value(g_.outputs[i]).type, output_buffer[i]));
     states();

@@ -48,12 +48,8 @@ Status infer(InferContext& c) {
     if (branch->outputs.size() < c.out.size())
       return c.fail(format("{} gives {} outputs instead of {}", kBranches[b], branch->outputs.size(), c.out.size()));
     Border border(c.graph, *branch);
-<<<<<<< HEAD
     enter_branch(c, border, *branch, b == 0);
-=======
-    set_captures(c, border, *branch, 0, 1);
     if (condition) narrow(c.graph, *condition, b == 0, *branch);
->>>>>>> statetests
     Status inferred = ops::infer(*branch).context(format("{} of {}", kBranches[b], c.node.name));
     // A branch that is never taken may be one that these sizes do not allow, and says nothing of the output.
     if (known && *known != (b == 0)) continue;
