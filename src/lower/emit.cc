@@ -55,7 +55,9 @@ class Emitter {
       auto& storage = placement_.storages()[s];
       auto& name = out[static_cast<size_t>(buffer_of_[s])];
       if (storage.value) name = g_.value(storage.value).name;
-      else if (lowered_.first[s] >= 0) name = "workspace of " + g_.node(lowered_.tasks[static_cast<size_t>(lowered_.first[s])].node).name;
+      else if (lowered_.first[s] < 0) continue;
+      else if (auto node = lowered_.tasks[static_cast<size_t>(lowered_.first[s])].node) name = "workspace of " + g_.node(node).name;
+      else name = "workspace of states";
     }
     return out;
   }

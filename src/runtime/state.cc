@@ -10,10 +10,12 @@
 namespace ge::runtime {
 namespace {
 
-// A state that always holds all of its dims begins with them.
+// What a state holds at first, where the number of sequences is known: no entries, or zeros.
 std::vector<int64_t> initial(const State::Entry& e) {
-  bool fixed = e.axis < 0 && std::all_of(e.capacity.begin(), e.capacity.end(), [](int64_t d) { return d >= 0; });
-  return fixed ? e.capacity : std::vector<int64_t>();
+  if (!e.capacity.empty() && e.capacity[0] < 0) return {};
+  auto dims = e.capacity;
+  if (e.axis >= 0) dims[static_cast<size_t>(e.axis)] = 0;
+  return dims;
 }
 
 }  // namespace
@@ -50,7 +52,7 @@ Status hold_zeros(State::Entry& e) {
   e.dims = initial(e);
   if (e.dims.empty()) return ok();
   GE_RETURN_IF_ERROR(reserve(e, e.dims));
-  return e.memory.commit(1);
+  return e.memory.commit(rows_in(e, e.dims));
 }
 
 Result<std::shared_ptr<State>> State::make(const om::ModelT& model) {
@@ -189,7 +191,7 @@ void StateLease::fail(const om::ProgramT& program) {
   if (!prepared_) return;   // nothing was written
   std::lock_guard lock(state_->mutex_);
   for (size_t i = 0; i < entries_.size(); ++i)
-    if (program.states[i]->in.empty() && !program.states[i]->out.empty()) entries_[i]->dims.clear();
+    if (program.states[i]->in.empty() && !program.states[i]->out.empty()) entries_[i]->dims = initial(*entries_[i]);
 }
 
 void StateLease::release() {
