@@ -92,7 +92,7 @@ std::string explain_text(const om::Package& package) {
     }
   }
   if (r.contains("states") && !r["states"].empty()) {
-    out += format("states: {} ({} a token)\n", r["states"].size(), bytes_text(r["memory"]["state_bytes_per_token"].get<double>()));
+    out += format("states: {} ({} a token)\n", r["states"].size(), bytes_text(r["memory"].value("state_bytes_per_token", 0.0)));
     for (auto& s : r["states"]) {
       out += format("  {}: {} ({} -> {})", s["name"].get<std::string>(), s["update"].get<std::string>(), s["input"].get<std::string>().empty() ? "-" : s["input"].get<std::string>(),
                     s["output"].get<std::string>().empty() ? "-" : s["output"].get<std::string>());
