@@ -258,7 +258,7 @@ class Finder {
     ValueId v = whole;
     NodeId id = g_.value(v).producer, transpose;
     if (!id) return whole;
-    if (g_.node(id).op == "Transpose" && g_.reader_count(v) == 1 && !g_.is_output(v)) {
+    if (g_.node(id).op == "Transpose") {
       transpose = id;
       v = g_.node(id).inputs[0];
       if (!(id = g_.value(v).producer)) return whole;
@@ -268,7 +268,7 @@ class Finder {
     auto right = scalar_constant(g_, n.inputs[1]);
     auto left = n.op == "Mul" ? scalar_constant(g_, n.inputs[0]) : std::nullopt;
     if (!right && !left) return whole;
-    if (!private_value(v)) {
+    if (!private_value(v) || (transpose && !private_value(whole))) {
       outside.push_back({"attention", n.name, 1, 2, std::exchange(miss.blocker, ""), "the scale stays before the product: " + std::exchange(miss.why, ""), ""});
       return whole;
     }
