@@ -52,8 +52,10 @@ class Widening {
     auto& n = g_.node(id);
     return n.op == "Cast" && is_f16(n.outputs[0]) && g_.value(n.inputs[0]).type.dtype == DType::f32 && !settled(n.inputs[0]);
   }
-  bool settled(ValueId v) {
+  bool settled(ValueId v, int depth = 0) {
+    constexpr int kMaxDepth = 100;   // chains that long are computed, not looked through
     if (!v) return true;
+    if (depth > kMaxDepth) return false;
     auto [it, fresh] = settled_.emplace(v.v, false);
     if (!fresh) return it->second;
     NodeId up = g_.value(v).producer;
@@ -61,7 +63,7 @@ class Widening {
     if (!all && up) {
       auto* def = ops::find(g_.node(up).op);
       auto& inputs = g_.node(up).inputs;
-      all = def && def->deterministic && std::all_of(inputs.begin(), inputs.end(), [&](ValueId in) { return settled(in); });
+      all = def && def->deterministic && std::all_of(inputs.begin(), inputs.end(), [&](ValueId in) { return settled(in, depth + 1); });
     }
     return settled_[v.v] = all;
   }
