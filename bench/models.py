@@ -47,12 +47,12 @@ def cases():
     return found
 
 
-def chosen(known, wanted):
-    """Without names each model's default case; a name takes all cases of its model."""
+def chosen(known, wanted, first=False):
+    """Without names each model's default case; a name takes all cases of its model, with `first` the default."""
     unknown = [w for w in wanted if not any(w in (n, n.split("/")[0]) for n in known)]
     if unknown:
         sys.exit(f"no model {', '.join(unknown)}; --list shows the names")
-    return [n for n in known if (n in wanted or n.split("/")[0] in wanted if wanted else "/" not in n)]
+    return [n for n in known if (n in wanted or n.split("/")[0] in wanted and not (first and "/" in n) if wanted else "/" not in n)]
 
 
 def compiled(path, folder, cache):
@@ -152,6 +152,7 @@ def summarise(results, others):
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench models", description=__doc__)
     parser.add_argument("names", nargs="*", help="models to run, all without; a name takes all of its cases")
+    parser.add_argument("--first", action="store_true", help="of the named models the default case alone")
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="the least length of one turn")
@@ -170,7 +171,7 @@ def parse(arguments):
 
 def main(arguments=None):
     a, known = parse(arguments), cases()
-    names = chosen(known, a.names)
+    names = chosen(known, a.names, a.first)
     if a.list:
         print("\n".join(known))
         return 0
