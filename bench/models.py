@@ -29,7 +29,6 @@ import torch_models  # noqa: E402
 FLOORS, BARS = (0.8, 0.5), (1.15, 0.8)
 SEQUENCES = (512, 2048, 4096)
 PREFILL = 512
-WARMED = 3 << 30  # bytes
 STARTS = 3  # fresh processes, of which the middle one counts
 
 
@@ -49,12 +48,12 @@ def cases():
     return found
 
 
-def warm_memory(count=WARMED):
+def warm_memory(count):
     """A virtual machine takes memory from its host when it is first touched, several ms for each MB. Which engine's start
     pays for that would be chance."""
     with open("/proc/meminfo", encoding="ascii") as f:
         available = next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable"))
-    count = min(count, available // 4)
+    count = min(count, available // 4 // mmap.PAGESIZE * mmap.PAGESIZE)
     with mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         memory.madvise(mmap.MADV_HUGEPAGE)
         for at in range(0, count, mmap.PAGESIZE):
@@ -170,6 +169,7 @@ def parse(arguments):
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="the least length of one turn")
+    parser.add_argument("--warm", type=float, default=3, help="GB of memory that are touched first; 0: none")
     parser.add_argument("--with", dest="others", default="onnxruntime,openvino", type=lambda s: s.split(","),
                         help="engines to compare with; the floors are for the first")
     parser.add_argument("--floors", action="store_true", help="exit with 1 below the floors")
@@ -192,7 +192,8 @@ def main(arguments=None):
     if a.precision == "bf16":
         return bf16.run(known, names, a)
     results, oms = {t: {} for t in a.threads}, {}
-    warm_memory()
+    if a.warm:
+        warm_memory(int(a.warm * 1e9) // mmap.PAGESIZE * mmap.PAGESIZE)
     print(header(a.others))
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
