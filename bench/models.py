@@ -9,6 +9,7 @@ build/bench_models.json.
 
 import argparse
 import json
+import mmap
 import os
 import sys
 import tempfile
@@ -47,12 +48,24 @@ def cases():
     return found
 
 
-def chosen(known, wanted):
-    """Without names each model's default case; a name takes all cases of its model."""
+def warm_memory(count):
+    """A virtual machine takes memory from its host when it is first touched, several ms for each MB. Which engine's start
+    pays for that would be chance."""
+    with open("/proc/meminfo", encoding="ascii") as f:
+        available = next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable"))
+    count = min(count, available // 4 // mmap.PAGESIZE * mmap.PAGESIZE)
+    with mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        for at in range(0, count, mmap.PAGESIZE):
+            memory[at] = 1
+
+
+def chosen(known, wanted, first=False):
+    """Without names each model's default case; a name takes all cases of its model, with `first` the default."""
     unknown = [w for w in wanted if not any(w in (n, n.split("/")[0]) for n in known)]
     if unknown:
         sys.exit(f"no model {', '.join(unknown)}; --list shows the names")
-    return [n for n in known if (n in wanted or n.split("/")[0] in wanted if wanted else "/" not in n)]
+    return [n for n in known if (n in wanted or n.split("/")[0] in wanted and not (first and "/" in n) if wanted else "/" not in n)]
 
 
 def compiled(path, folder, cache):
@@ -152,9 +165,11 @@ def summarise(results, others):
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench models", description=__doc__)
     parser.add_argument("names", nargs="*", help="models to run, all without; a name takes all of its cases")
+    parser.add_argument("--first", action="store_true", help="of the named models the default case alone")
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="the least length of one turn")
+    parser.add_argument("--warm", type=float, default=3, help="GB of memory that are touched first; 0: none")
     parser.add_argument("--with", dest="others", default="onnxruntime,openvino", type=lambda s: s.split(","),
                         help="engines to compare with; the floors are for the first")
     parser.add_argument("--floors", action="store_true", help="exit with 1 below the floors")
@@ -170,13 +185,15 @@ def parse(arguments):
 
 def main(arguments=None):
     a, known = parse(arguments), cases()
-    names = chosen(known, a.names)
+    names = chosen(known, a.names, a.first)
     if a.list:
         print("\n".join(known))
         return 0
     if a.precision == "bf16":
         return bf16.run(known, names, a)
     results, oms = {t: {} for t in a.threads}, {}
+    if a.warm:
+        warm_memory(int(a.warm * 1e9) // mmap.PAGESIZE * mmap.PAGESIZE)
     print(header(a.others))
     with tempfile.TemporaryDirectory() as folder:
         for name in names:

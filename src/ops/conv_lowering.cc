@@ -147,6 +147,25 @@ Status settle_residual(LowerContext& c, FusedTail& t) {
   return residual_into_program(t);
 }
 
+Strided without_last(Strided v) {
+  if (!v.dims.empty()) v.dims.pop_back(), v.strides.pop_back();
+  return v;
+}
+
+// Signals that lie as images of width 1 (H x 1): the kernels run along the last axis, which then is the long one. Views
+// of the operands that have an axis for the width lose it. True if it was such an image.
+bool drop_width(Spatial& s, const std::vector<Dim>& x, const std::vector<Dim>& y, std::vector<Arg>& in, Arg& out) {
+  if (s.kernel.size() < 2 || !s.kernel.back().is(1) || !s.pad_begin.back().is(0) || !x.back().is(1) || !y.back().is(1)) return false;
+  for (size_t i = 4; i < in.size(); ++i)
+    if (!in[i].view->dims.empty() && !in[i].view->dims.back().is(1)) return false;
+  for (size_t i = 0; i < in.size(); ++i)
+    if (i != 1 && i != 2 && in[i].view) in[i].view = without_last(*in[i].view);
+  out.view = without_last(*out.view);
+  for (auto* numbers : {&s.kernel, &s.pad_begin}) numbers->pop_back();
+  s.strides.pop_back(), s.dilations.pop_back();
+  return true;
+}
+
 }  // namespace
 
 Status lower_conv(LowerContext& c, FusedTail tail) {
@@ -172,23 +191,28 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   else if (weights) in.push_back(c.weight(pack_conv(*weights, groups)));
   else in.push_back(pack_computed(c, groups));
   in.push_back(bias_vector(c, tail, w.dims[0]));
-  Strided ignored;
-  in.push_back(tail.residual >= 0 ? input_as_f32(c, tail.residual, ignored) : Arg{});
+  in[0].view = x_view;
+  Strided residual;
+  in.push_back(tail.residual >= 0 ? input_as_f32(c, tail.residual, residual) : Arg{});
+  if (tail.residual >= 0) in[3].view = residual;
   for (int i : tail.extras) in.push_back(extra_operand(c, i, rank));
   while (!choose && in.back().kind == Arg::Kind::none) in.pop_back();
   if (choose) in.push_back(run_filters.direct);
 
-  std::vector<Dim> ints{Dim(static_cast<int64_t>(rank) - 2), Dim(groups)};
+  bool cast = y.dtype != DType::f32;
+  Arg out = cast ? channels_last_temp(c, DType::f32, y.dims) : c.out(), whole = out;
+  if (!out.view) out.view = c.out_view();
+  std::vector<Dim> x_dims = x.dims, y_dims = y.dims;
+  while (!tile && drop_width(s, x_dims, y_dims, in, out)) x_dims.pop_back(), y_dims.pop_back();
+  std::vector<Dim> ints{Dim(static_cast<int64_t>(s.kernel.size())), Dim(groups)};
   append(ints, s.kernel);
   append(ints, s.strides);
   append(ints, s.dilations);
   append(ints, s.pad_begin);
   ints.push_back(Dim(tail.act));
-  bool cast = y.dtype != DType::f32;
-  Arg out = cast ? channels_last_temp(c, DType::f32, y.dims) : c.out();
   c.call(choose ? "cube.winograd_or_direct" : tile ? "cube.winograd" : depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints),
          {tail.p, tail.q}, encode_program(tail));
-  if (cast) emit_copy(c, out, DType::f32, c.out(), y.dtype);
+  if (cast) emit_copy(c, whole, DType::f32, c.out(), y.dtype);
   return ok();
 }
 

@@ -5,14 +5,19 @@ import math
 import os
 import sys
 
+import ge
 import numpy as np
+import onnx
 import pytest
 from conftest import ROOT
+from onnx import helper, numpy_helper
 
 sys.path.insert(0, os.path.join(ROOT, "bench"))
+import f32_form  # noqa: E402
 import interleave  # noqa: E402
 import models  # noqa: E402
 import score  # noqa: E402
+import table  # noqa: E402
 
 
 class Engine:
@@ -150,7 +155,7 @@ def test_difference():
 
 def test_one_model_runs_through_all_of_it(tmp_path, capfd):
     output = tmp_path / "numbers.json"
-    status = models.main(["surfaces_mlp", "--rounds", "2", "--seconds", "0.01", "--threads", "1", "--with", "onnxruntime",
+    status = models.main(["--warm=0", "surfaces_mlp", "--rounds", "2", "--seconds", "0.01", "--threads", "1", "--with", "onnxruntime",
                           "--output", str(output)])
     text = capfd.readouterr().out
     assert status == 0 and "surfaces_mlp" in text and "counts 0.5" not in text
@@ -162,3 +167,50 @@ def test_one_model_runs_through_all_of_it(tmp_path, capfd):
             assert result[engine]["ms"] > 0 and result[engine]["difference"] <= 1e-6 and len(result[engine]["ratios"]) == 2
     with pytest.raises(SystemExit, match="no model nonsense"):
         models.main(["nonsense"])
+
+
+def dynamically_quantised(seed=3):
+    """x -> bytes -> product with bytes -> f32, as quantisers write it, and its weights as numbers."""
+    rng = np.random.default_rng(seed)
+    w, zero, scale = rng.integers(-100, 100, (8, 5), dtype=np.int8), np.int8(3), np.float32(0.02)
+    nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["xq", "xs", "xz"]),
+             helper.make_node("MatMulInteger", ["xq", "w", "xz", "wz"], ["sums"]),
+             helper.make_node("Cast", ["sums"], ["f"], to=onnx.TensorProto.FLOAT),
+             helper.make_node("Mul", ["xs", "ws"], ["s"]),
+             helper.make_node("Mul", ["f", "s"], ["y"])]
+    constants = [numpy_helper.from_array(np.asarray(v), n) for n, v in (("w", w), ("wz", zero), ("ws", scale))]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4, 8])],
+                              [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [4, 5])], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model, (w.astype(np.float32) - zero) * scale
+
+
+def test_f32_form_computes_with_the_numbers_that_the_bytes_stand_for(tmp_path):
+    model, weights = dynamically_quantised()
+    path = str(tmp_path / "q.onnx")
+    onnx.save(model, path)
+    assert f32_form.is_rounded(model)
+    form = f32_form.f32_form(path)
+    assert not f32_form.is_rounded(form)
+    x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    exact, rounded = ge.compile(form).run({"x": x})[0], ge.compile(path).run({"x": x})[0]
+    np.testing.assert_allclose(exact, x @ weights, rtol=1e-5, atol=1e-5)
+    assert 0 < np.abs(exact - rounded).max() < 0.1 * np.abs(exact).max()
+
+
+def test_a_relu_hides_in_bytes_above_a_zero_point_of_zero(tmp_path):
+    constants = [numpy_helper.from_array(np.float32(0.1), "s"), numpy_helper.from_array(np.uint8(0), "z")]
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3])],
+                              [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [3])], constants)
+    path = str(tmp_path / "q.onnx")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    got = ge.compile(f32_form.f32_form(path)).run({"x": np.float32([-1, 0.25, 2])})[0]
+    np.testing.assert_array_equal(got, np.float32([0, 0.25, 2]))
+
+
+def test_the_table_says_who_fails_and_who_cannot_run_it():
+    good = {"ge": {"ms": 1.0, "allowed": 1e-3}, "onnxruntime": {"ratio": 1.5, "difference": 2e-6}, "openvino": {"error": "no"}}
+    lines = list(table.rows({"a": good, "b": {"ge": {"error": "broken"}}}))
+    assert "| a | 2e-06 | 1.00 | 1.50 | cannot run it |" in lines
+    assert any(line.startswith("| b | fails: broken") for line in lines)

@@ -55,6 +55,65 @@ static void pool_pixel(const Window& w, int64_t c0, int64_t c1, float scale, flo
   if (c < c1) pool_block<kMax, 1, true>(w, c, c1 - c, s, y);
 }
 
+// Windows of `rows` rows of KW taps, all inside the input, of pixels that lie evenly.
+struct FullWindows {
+  const float* x;
+  float* y;
+  int64_t rows, row_step, tap_step, x_step, y_step, pixels;
+};
+
+template <bool kMax, int KW, int U, bool kPart>
+GE_INLINE void full_block(const FullWindows& w, const float* x, int64_t n, V::F scale, float* y) {
+  V::F acc[U];
+  GE_UNROLL
+  for (int u = 0; u < U; ++u) acc[u] = V::set1(kNeutral<kMax>);
+  for (int64_t h = 0; h < w.rows; ++h, x += w.row_step) {
+    GE_UNROLL
+    for (int k = 0; k < KW; ++k) {
+      GE_UNROLL
+      for (int u = 0; u < U; ++u) {
+        const float* p = x + k * w.tap_step + u * kLanes;
+        acc[u] = combine<kMax>(acc[u], kPart ? V::load_n(p, n) : V::load(p));
+      }
+    }
+  }
+  GE_UNROLL
+  for (int u = 0; u < U; ++u) {
+    V::F v = kMax ? acc[u] : V::div(acc[u], scale);
+    if constexpr (kPart)
+      V::store_n(y, v, n);
+    else
+      V::store(y + u * kLanes, v);
+  }
+}
+
+template <bool kMax, int KW>
+static void full_pixels(const FullWindows& w, int64_t c0, int64_t c1, float scale) {
+  const V::F s = V::set1(scale);
+  const float* x = w.x;
+  float* y = w.y;
+  for (int64_t i = 0; i < w.pixels; ++i, x += w.x_step, y += w.y_step) {
+    int64_t c = c0;
+    for (; c + 4 * kLanes <= c1; c += 4 * kLanes) full_block<kMax, KW, 4, false>(w, x + c, 0, s, y + c);
+    if (c + 2 * kLanes <= c1) full_block<kMax, KW, 2, false>(w, x + c, 0, s, y + c), c += 2 * kLanes;
+    if (c + kLanes <= c1) full_block<kMax, KW, 1, false>(w, x + c, 0, s, y + c), c += kLanes;
+    if (c < c1) full_block<kMax, KW, 1, true>(w, x + c, c1 - c, s, y + c);
+  }
+}
+
+template <bool kMax>
+static void full_windows(const FullWindows& w, int64_t taps, int64_t c0, int64_t c1, float scale) {
+  if (taps == 2) full_pixels<kMax, 2>(w, c0, c1, scale);
+  else full_pixels<kMax, 3>(w, c0, c1, scale);
+}
+
+// The outputs [first, last) of a row whose windows lie inside the input along the row.
+static TapRange full_columns(const ConvShape& s) {
+  const int64_t first = (s.pad[2] + s.stride[2] - 1) / s.stride[2];
+  const int64_t room = s.in[2] - 1 - (s.k[2] - 1) * s.dilation[2] + s.pad[2];
+  return {first, std::max(first, std::min(s.out[2], room < 0 ? 0 : room / s.stride[2] + 1))};
+}
+
 // One output row (n, od, oh) of a channels-last pool, channels [c0, c1).
 static void pool_row_channels_last(const PoolTask& t, int64_t n, int64_t od, int64_t oh, int64_t c0,
                                    int64_t c1) {
@@ -66,19 +125,30 @@ static void pool_row_channels_last(const PoolTask& t, int64_t n, int64_t od, int
   int64_t ih = oh * s.stride[1] - s.pad[1] + h.first * s.dilation[1];
   const float* row = t.x + n * s.xn + id * s.xs[0] + ih * s.xs[1];
   float* y = t.y + n * s.yn + od * s.ys[0] + oh * s.ys[1];
-  for (int64_t ow = 0; ow < s.out[2]; ++ow, y += s.ys[2]) {
-    TapRange w = valid_taps(s, 2, ow);
-    int64_t iw = ow * s.stride[2] - s.pad[2] + w.first * s.dilation[2];
-    Window win{row + iw * s.xs[2],
-               {d.last - d.first, h.last - h.first, w.last - w.first},
-               {s.dilation[0] * s.xs[0], s.dilation[1] * s.xs[1], s.dilation[2] * s.xs[2]}};
-    if (max) {
-      pool_pixel<true>(win, c0, c1, 1, y);
-    } else {
-      int64_t div = div_dh * divisor(t, 2, ow);
-      pool_pixel<false>(win, c0, c1, div ? static_cast<float>(div) : 1.0f, y);
+  auto pixels = [&](int64_t begin, int64_t end) {
+    for (int64_t ow = begin; ow < end; ++ow) {
+      TapRange w = valid_taps(s, 2, ow);
+      int64_t iw = ow * s.stride[2] - s.pad[2] + w.first * s.dilation[2];
+      Window win{row + iw * s.xs[2],
+                 {d.last - d.first, h.last - h.first, w.last - w.first},
+                 {s.dilation[0] * s.xs[0], s.dilation[1] * s.xs[1], s.dilation[2] * s.xs[2]}};
+      if (max) {
+        pool_pixel<true>(win, c0, c1, 1, y + ow * s.ys[2]);
+      } else {
+        int64_t div = div_dh * divisor(t, 2, ow);
+        pool_pixel<false>(win, c0, c1, div ? static_cast<float>(div) : 1.0f, y + ow * s.ys[2]);
+      }
     }
-  }
+  };
+  const TapRange full = full_columns(s);
+  if ((s.k[2] != 2 && s.k[2] != 3) || d.last - d.first != 1 || full.first >= full.last) return pixels(0, s.out[2]);
+  pixels(0, full.first);
+  const FullWindows w{row + (full.first * s.stride[2] - s.pad[2]) * s.xs[2], y + full.first * s.ys[2], h.last - h.first,
+                      s.dilation[1] * s.xs[1], s.dilation[2] * s.xs[2], s.stride[2] * s.xs[2], s.ys[2], full.last - full.first};
+  const int64_t div = max ? 1 : div_dh * s.k[2];
+  if (max) full_windows<true>(w, s.k[2], c0, c1, 1);
+  else full_windows<false>(w, s.k[2], c0, c1, div ? static_cast<float>(div) : 1.0f);
+  pixels(full.last, s.out[2]);
 }
 
 template <bool kMax>

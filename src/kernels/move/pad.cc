@@ -4,6 +4,7 @@
 // output's size. Any strides. The input may be the part of the output that it is copied to: then only the rest is made.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "kernels/move/copy.h"
 #include "kernels/move/element_size.h"
@@ -36,9 +37,39 @@ int row_axis(const View& y) {
   return y.rank - 1;
 }
 
+// The operands with axes that are not padded merged into the one before, where both lie so. Of a constant mode:
+// others look at elements of the padded axis alone.
+struct Merged {
+  int32_t rank = 0;
+  int64_t in[kMaxRank], out[kMaxRank], in_strides[kMaxRank], out_strides[kMaxRank], begins[kMaxRank];
+};
+
+Merged merged(const Call& c) {
+  const View &x = c.in[0], &y = c.out[0];
+  const bool constant = static_cast<PadMode>(c.ints[0]) == PadMode::constant;
+  constexpr int64_t kSmall = int64_t{1} << 31;
+  Merged m;
+  for (int i = 0; i < x.rank; ++i) {
+    const int64_t begin = c.ints[static_cast<size_t>(1 + i)];
+    const int p = m.rank - 1;
+    if (constant && p >= 0 && begin == 0 && x.dims[i] == y.dims[i] && std::abs(m.begins[p]) < kSmall && x.dims[i] < kSmall &&
+        m.in_strides[p] == x.strides[i] * x.dims[i] &&
+        m.out_strides[p] == y.strides[i] * y.dims[i]) {
+      m.in[p] *= x.dims[i], m.out[p] *= x.dims[i], m.begins[p] *= x.dims[i];
+      m.in_strides[p] = x.strides[i], m.out_strides[p] = y.strides[i];
+      continue;
+    }
+    const int r = m.rank++;
+    m.in[r] = x.dims[i], m.out[r] = y.dims[i], m.in_strides[r] = x.strides[i], m.out_strides[r] = y.strides[i];
+    m.begins[r] = begin;
+  }
+  return m;
+}
+
 Result<Work> prepare(const Call& c) {
   GE_RETURN_IF_ERROR(check_pad(c, kName));
-  const View &x = c.in[0], &y = c.out[0];
+  const Merged m = merged(c);
+  const View x{nullptr, c.in[0].dtype, m.rank, m.in, m.in_strides}, y{nullptr, c.out[0].dtype, m.rank, m.out, m.out_strides};
   auto s = std::make_shared<State>();
   s->mode = static_cast<PadMode>(c.ints[0]);
   s->bytes = size_of(x.dtype);
@@ -48,7 +79,7 @@ Result<Work> prepare(const Call& c) {
   for (int i = 0; i < x.rank; ++i) {
     s->in_dims[i] = x.dims[i];
     s->in_steps[i] = x.strides[i] * s->bytes;
-    s->begins[i] = c.ints[static_cast<size_t>(1 + i)];
+    s->begins[i] = m.begins[i];
     s->inside += s->begins[i] * y.strides[i] * s->bytes;
     s->alike &= s->begins[i] >= 0 && s->begins[i] + x.dims[i] <= y.dims[i] && (x.strides[i] == y.strides[i] || x.dims[i] == 1);
     if (i == row) {
@@ -73,10 +104,16 @@ void pad_row(const State& s, const std::byte* in, std::byte* out, const std::byt
   constexpr int64_t kSize = sizeof(T);
   int64_t left = in ? std::clamp<int64_t>(s.row_begin, 0, s.row_out) : s.row_out;
   int64_t right = in ? std::clamp<int64_t>(s.row_begin + s.row_in, left, s.row_out) : s.row_out;
+  // In runs that walk the input one by one, forward, backward, or not at all.
   auto make = [&](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) {
-      int64_t at = in ? pad_source(s.mode, i - s.row_begin, s.row_in) : -1;
-      store(out + i * s.row_out_step, load<T>(at < 0 ? constant : in + at * s.row_in_step));
+    auto source = [&](int64_t i) { return in ? pad_source(s.mode, i - s.row_begin, s.row_in) : -1; };
+    while (from < to) {
+      const int64_t at = source(from), way = from + 1 < to ? source(from + 1) - at : 0;
+      int64_t n = way == 0 ? to - from : way == 1 ? s.row_in - at : way == -1 ? at + 1 : 1;
+      n = std::min(n, to - from);
+      const std::byte* p = at < 0 ? constant : in + at * s.row_in_step;
+      for (int64_t i = 0; i < n; ++i) store(out + (from + i) * s.row_out_step, load<T>(p + i * way * s.row_in_step));
+      from += n;
     }
   };
   auto fill = [&](int64_t from, int64_t to) {

@@ -10,6 +10,9 @@
 #include "kernels/move/check.h"
 #include "kernels/move/nest.h"
 
+#define GE_TARGET_BODY "kernels/move/range-inl.h"
+#include "kernels/cube/conv_targets.h"
+
 namespace ge::kernels::move {
 namespace {
 
@@ -53,16 +56,7 @@ void widen(const std::byte* data, int64_t step, int64_t n, float& low, float& hi
     }
     return;
   }
-  constexpr int64_t kLanes = 16;
-  const auto* x = reinterpret_cast<const float*>(data);
-  float lows[kLanes], highs[kLanes];
-  std::fill(lows, lows + kLanes, low), std::fill(highs, highs + kLanes, high);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t j = 0; j < kLanes; ++j)
-      lows[j] = x[i + j] < lows[j] ? x[i + j] : lows[j], highs[j] = x[i + j] > highs[j] ? x[i + j] : highs[j];
-  for (; i < n; ++i) lows[0] = std::min(lows[0], x[i] == x[i] ? x[i] : 0.0f), highs[0] = std::max(highs[0], x[i] == x[i] ? x[i] : 0.0f);
-  for (int64_t j = 0; j < kLanes; ++j) low = std::min(low, lows[j]), high = std::max(high, highs[j]);
+  GE_ON_ISA(widen_range)(reinterpret_cast<const float*>(data), n, low, high);
 }
 
 Status run_range(const Call& c, int64_t chunk) {

@@ -159,9 +159,9 @@ __attribute__((target("avx2"))) void transpose_avx2(const std::byte* from, int64
       else transpose_4x4(p, from_pitch, q, to_pitch);
     }
   if (full_b < nb)
-    transpose_plain<T>(from + full_b * from_pitch, from_pitch, to + full_b * kBytes, to_pitch, na, nb - full_b);
+    transpose_blocks<kBytes, T>(from + full_b * from_pitch, from_pitch, to + full_b * kBytes, to_pitch, na, nb - full_b);
   if (full_a < na)
-    transpose_plain<T>(from + full_a * kBytes, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
+    transpose_blocks<kBytes, T>(from + full_a * kBytes, from_pitch, to + full_a * to_pitch, to_pitch, na - full_a, full_b);
 }
 
 #endif

@@ -7,6 +7,9 @@
 #include "kernels/reference/collapse.h"
 #include "kernels/reference/reduce.h"
 
+#define GE_TARGET_BODY "kernels/reference/reduce-inl.h"
+#include "kernels/cube/conv_targets.h"
+
 namespace ge::kernels::reference {
 namespace {
 
@@ -85,33 +88,40 @@ A magnitude(A v) {
   else return v;
 }
 
+// kVector: what the loops of reduce-inl.h call it, or -1.
 template <class A>
 struct Sum {
+  static constexpr int kVector = 0;
   static A start() { return 0; }
   static A step(A acc, A v) { return plus(acc, v); }
 };
 template <class A>
 struct SumSquare {
+  static constexpr int kVector = 1;
   static A start() { return 0; }
   static A step(A acc, A v) { return plus(acc, times(v, v)); }
 };
 template <class A>
 struct SumAbs {
+  static constexpr int kVector = -1;
   static A start() { return 0; }
   static A step(A acc, A v) { return plus(acc, magnitude(v)); }
 };
 template <class A>
 struct Prod {
+  static constexpr int kVector = -1;
   static A start() { return 1; }
   static A step(A acc, A v) { return times(acc, v); }
 };
 template <class A>
 struct Max {
+  static constexpr int kVector = 2;
   static A start() { return std::is_integral_v<A> ? std::numeric_limits<A>::lowest() : static_cast<A>(-INFINITY); }
   static A step(A acc, A v) { return v > acc || v != v ? v : acc; }  // NaN stays: nothing is greater
 };
 template <class A>
 struct Min {
+  static constexpr int kVector = 3;
   static A start() { return std::is_integral_v<A> ? std::numeric_limits<A>::max() : static_cast<A>(INFINITY); }
   static A step(A acc, A v) { return v < acc || v != v ? v : acc; }
 };
@@ -144,7 +154,16 @@ void reduce_block(const State& s, const S* x, int64_t n, int64_t x_step, Acc<S>*
     if constexpr (kExp) return Op::step(a, static_cast<A>(std::exp(static_cast<double>(v) - shift[i])));
     else return Op::step(a, static_cast<A>(v));
   };
+  constexpr bool kVector = std::is_same_v<S, float> && !kExp && Op::kVector >= 0;
   if (s.inner_kept) {
+    if constexpr (kVector) {
+      if (x_step == 1) {
+        each_run(s.reduced, x, [&](const S* p, int64_t count, int64_t stride) {
+          GE_ON_ISA(f32_columns)(Op::kVector, p, count, stride, n, acc);
+        });
+        return;
+      }
+    }
     each_run(s.reduced, x, [&](const S* p, int64_t count, int64_t stride) {
       for (int64_t k = 0; k < count; ++k, p += stride) {
         if (x_step == 1)
@@ -161,6 +180,8 @@ void reduce_block(const State& s, const S* x, int64_t n, int64_t x_step, Acc<S>*
   for (auto& a : chain) a = Op::start();
   each_run(s.reduced, x, [&](const S* p, int64_t count, int64_t stride) {
     int64_t k = 0;
+    if constexpr (kVector)
+      if (stride == 1) k = GE_ON_ISA(f32_eights)(Op::kVector, p, count, chain);
     for (; k + kChains <= count; k += kChains)
       for (int j = 0; j < kChains; ++j) chain[j] = add(chain[j], p[(k + j) * stride], 0);
     for (; k < count; ++k) chain[k % kChains] = add(chain[k % kChains], p[k * stride], 0);

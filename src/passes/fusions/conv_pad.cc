@@ -27,7 +27,7 @@ const RegisterFusion r(Fusion{.name = "conv_pad",
                               .doc = "zeros that a Pad puts around become the convolution's own",
                               .order = 0,
                               .patterns = {R"(%p = Pad(%x, %pads, %value?:const, %axes?)
-                                              %y = Conv(%p, %w, ...))"},
+                                              %y = Conv|ge.Conv(%p, %w, ...))"},
                               .require = {zeros_around},
                               .build = build});
 
