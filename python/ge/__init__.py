@@ -190,7 +190,7 @@ def _text(name, value):
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, dict):
-        return ";".join(f"{k}:{','.join(map(str, v))}" for k, v in value.items())
+        return ";".join(f"{k}:{','.join(map(_torch.size_text, v))}" for k, v in value.items())
     if isinstance(value, (list, tuple, set)):
         return (";" if name in ("out_nodes", "output_type", "optimization_switch", "input_fp16_nodes", "feed") else ",").join(map(str, value))
     return str(value)
