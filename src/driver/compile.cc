@@ -184,6 +184,8 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   return c;
 }
 
+lower::LowerOptions lower_options(const Options& o) { return {o.reuse_memory, o.reference, !o.disabled.count("aliases")}; }
+
 Result<lower::LaneOptions> lanes_of(const Options& o) {
   if (o.single_stream && !o.multi_stream.empty())
     return error(code::kExclusive, "Options [--enable_single_stream] and [--multi_stream_parallel_mode] exclude each other.", "", "Give one of them.");
@@ -193,10 +195,9 @@ Result<lower::LaneOptions> lanes_of(const Options& o) {
 
 Result<Compiled> finish(Compiled c, const Options& o, const Source& source, const std::vector<RuleVerdict>& verdicts,
                         std::optional<double> moved) {
-  lower::LowerOptions lo{o.reuse_memory, o.reference};
   lower::LowerReport lowered;
   auto start = std::chrono::steady_clock::now();
-  GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
+  GE_TRY(c.package, lower::lower(c.graph, lower_options(o), lowered));
   log_time("lower", start);
   auto& model = c.package.model;
   GE_TRY(auto lanes, lanes_of(o));
@@ -237,7 +238,7 @@ Result<std::vector<RuleVerdict>> check_rules(const ir::Graph& graph, const Compi
   return verify_rules(eps, c.trace.all_fused(), [&](const Exclusions& x) -> Result<om::Package> {
     GE_TRY(Compiled one, run_passes(graph, o, x));
     lower::LowerReport ignored;
-    return lower::lower(one.graph, {o.reuse_memory, o.reference}, ignored);
+    return lower::lower(one.graph, lower_options(o), ignored);
   }, off);
 }
 
@@ -251,8 +252,8 @@ Result<std::optional<double>> check_precision(const ir::Graph& graph, const Comp
   if (built) other.bf16_types.clear(), other.bf16_nodes.clear();
   GE_TRY(Compiled changed, run_passes(graph, o, off, &other));
   lower::LowerReport ignored;
-  GE_TRY(auto here, lower::lower(c.graph, {o.reuse_memory, o.reference}, ignored));
-  GE_TRY(auto there, lower::lower(changed.graph, {o.reuse_memory, o.reference}, ignored));
+  GE_TRY(auto here, lower::lower(c.graph, lower_options(o), ignored));
+  GE_TRY(auto there, lower::lower(changed.graph, lower_options(o), ignored));
   GE_TRY(double moved, built ? difference_of(here, there) : difference_of(there, here));
   return std::optional<double>(moved);
 }
@@ -377,6 +378,7 @@ std::vector<std::string> fusion_names() {
 std::vector<std::string> rule_names() {
   auto out = fusion_names();
   for (auto& p : passes::pipeline()) out.emplace_back(p.name);
+  out.emplace_back("aliases");
   std::sort(out.begin(), out.end());
   return out;
 }
