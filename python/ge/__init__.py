@@ -228,7 +228,7 @@ def _text(name, value):
     if isinstance(value, dict) and name == "split":
         return ",".join(f"{part}={node}" for part, nodes in value.items() for node in ([nodes] if isinstance(nodes, str) else nodes))
     if isinstance(value, dict):
-        return ";".join(f"{k}:{','.join(map(str, v))}" for k, v in value.items())
+        return ";".join(f"{k}:{','.join(map(_torch.size_text, v))}" for k, v in value.items())
     if isinstance(value, (list, tuple, set)):
         return (";" if name in ("out_nodes", "output_type", "optimization_switch", "input_fp16_nodes", "feed") else ",").join(map(str, value))
     return str(value)

@@ -7,6 +7,7 @@ Neither prints: their warnings and log lines are held back while they work.
 import contextlib
 import logging
 import os
+import re
 import tempfile
 import warnings
 
@@ -33,7 +34,7 @@ def onnx_file(model, example_inputs=None, dynamic_shapes=None, input_shape=None)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         program = export(model, path, example_inputs, dynamic_shapes, input_shape)
-        yield path, _limits(program, parsed(input_shape))
+        yield path, _limits(program, parsed(input_shape), dynamic_shapes)
 
 
 def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=None, external_data=True):
@@ -71,7 +72,7 @@ def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=No
                         fix="change the module as PyTorch says, or export it by hand and compile the .onnx file") from e
 
 
-def _limits(program, asked):
+def _limits(program, asked, dynamic_shapes):
     """{input: sizes} for inputs with sizes that have limits: those of Dim(min=, max=), and those that a branch on a
     shape led to, within those that input_shape asked for."""
     exported = getattr(program, "exported_program", None)
@@ -83,15 +84,17 @@ def _limits(program, asked):
     inputs = list(program.model.graph.inputs)
     if len(values) != len(inputs):  # some are not fed
         return {}
-    limits = {}
-    for port, value in zip(inputs, values):
+    limits, least = {}, _least(dynamic_shapes)
+    for number, (port, value) in enumerate(zip(inputs, values)):
         words, limited = [], False
         for axis, size in enumerate(getattr(value, "shape", ())):
             given = port.shape[axis]
             name = str(given if isinstance(given, int) else given.value)
             low, high = known.get(str(size), (0, None))
+            low = max(low, least.get((port.name, axis), 0), least.get((number, axis), 0))
             if not name.isdigit() and port.name in asked:
                 low, high = _both((low, high), asked[port.name][axis])
+            name = _word(name)
             if not name.isdigit() and (low > 0 or high is not None):
                 limited = True
                 name = f"{name}={low}~{-1 if high is None else high}"
@@ -99,6 +102,25 @@ def _limits(program, asked):
         if limited:
             limits[port.name] = words
     return limits
+
+
+def _least(dynamic_shapes):
+    """{(input's name or number, axis): min} of what is said to be 2 or more: PyTorch's own ranges begin at 2 anyway."""
+    found = {}
+    named = dynamic_shapes.items() if isinstance(dynamic_shapes, dict) else enumerate(dynamic_shapes or ())
+    for port, axes in named:
+        pairs = axes.items() if isinstance(axes, dict) else enumerate(axes) if isinstance(axes, (list, tuple)) else ()
+        for axis, dim in pairs:
+            least = getattr(dim, "min", None)
+            if isinstance(least, int) and least >= 2:
+                found[port, axis] = least
+    return found
+
+
+def _word(name):
+    """A size's name as the importer has it: "2*d" is one word."""
+    word = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+    return f"_{word}" if not name.isdigit() and (word[:1].isdigit() or word[:1] == ".") else word
 
 
 def _bounds(r):
@@ -173,11 +195,16 @@ def _example_size(size):
 
 
 def parsed(shape):
-    """atc's "a:1,3;b:2~8,-1" as a dict; names may contain colons."""
+    """atc's "a:1,3;b:2~8,-1" as a dict; names may contain colons. In a dict a range may be a pair."""
     if shape is None or isinstance(shape, dict):
-        return shape or {}
+        return {name: [size_text(s) for s in sizes] for name, sizes in (shape or {}).items()}
     parts = [p.rpartition(":") for p in str(shape).split(";") if p.strip()]
     return {name.strip(): [s.strip() for s in sizes.split(",") if s.strip()] for name, _, sizes in parts}
+
+
+def size_text(size):
+    """8, "2~8" or (2, 8) as atc writes it."""
+    return "~".join(map(str, size)) if isinstance(size, (tuple, list)) and len(size) == 2 else str(size)
 
 
 def _arguments(inputs, names):

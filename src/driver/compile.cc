@@ -126,12 +126,13 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   return c;
 }
 
+lower::LowerOptions lower_options(const Options& o) { return {o.reuse_memory, o.reference, !o.disabled.count("aliases")}; }
+
 Result<Compiled> finish(Compiled c, const Options& o, const Source& source, const std::vector<RuleVerdict>& verdicts,
                         std::optional<double> moved) {
-  lower::LowerOptions lo{o.reuse_memory, o.reference};
   lower::LowerReport lowered;
   auto start = std::chrono::steady_clock::now();
-  GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
+  GE_TRY(c.package, lower::lower(c.graph, lower_options(o), lowered));
   log_time("lower", start);
   auto& model = c.package.model;
   GE_TRY(auto lanes, lanes_of(o));
@@ -165,7 +166,7 @@ Result<std::vector<RuleVerdict>> check_rules(const ir::Graph& graph, const Compi
     GE_TRY(Compiled one, run_passes(graph, o, x));
     one.graph.states.clear();   // seeded inputs stand for what states hold
     lower::LowerReport ignored;
-    return lower::lower(one.graph, {o.reuse_memory, o.reference}, ignored);
+    return lower::lower(one.graph, lower_options(o), ignored);
   }, off);
 }
 
@@ -181,8 +182,8 @@ Result<std::optional<double>> check_precision(const ir::Graph& graph, const Comp
   lower::LowerReport ignored;
   ir::Graph built_graph = c.graph;
   built_graph.states.clear(), changed.graph.states.clear();   // seeded inputs stand for what states hold
-  GE_TRY(auto here, lower::lower(built_graph, {o.reuse_memory, o.reference}, ignored));
-  GE_TRY(auto there, lower::lower(changed.graph, {o.reuse_memory, o.reference}, ignored));
+  GE_TRY(auto here, lower::lower(built_graph, lower_options(o), ignored));
+  GE_TRY(auto there, lower::lower(changed.graph, lower_options(o), ignored));
   GE_TRY(double moved, built ? difference_of(here, there) : difference_of(there, here));
   return std::optional<double>(moved);
 }
@@ -314,6 +315,7 @@ std::vector<std::string> fusion_names() {
 std::vector<std::string> rule_names() {
   auto out = fusion_names();
   for (auto& p : passes::pipeline()) out.emplace_back(p.name);
+  out.emplace_back("aliases");
   std::sort(out.begin(), out.end());
   return out;
 }

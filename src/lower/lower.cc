@@ -27,7 +27,7 @@ bool same_view(const Strided& a, const Strided& b) {
 class Lowering {
  public:
   Lowering(const ir::Graph& g, const LowerOptions& o, LowerReport& r, Shared& shared, bool nested)
-      : g_(g), options_(o), report_(r), shared_(shared), nested_(nested), placement_(g, {.views = o.reuse}) {}
+      : g_(g), options_(o), report_(r), shared_(shared), nested_(nested), placement_(g, {.views = o.reuse && o.aliases}) {}
   // The program's index in the package; those of nested graphs come after it.
   Result<int> run();
 
@@ -422,7 +422,7 @@ Result<int> Lowering::run() {
   keep_needed();
   GE_RETURN_IF_ERROR(cut_segments(g_, placement_, lowered_));
   lifetimes();
-  if (options_.reuse) in_place();
+  if (options_.reuse && options_.aliases) in_place();
   auto& programs = shared_.package.model.programs;
   size_t program = programs.size();
   programs.push_back(nullptr);

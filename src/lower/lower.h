@@ -14,6 +14,7 @@ namespace ge::lower {
 struct LowerOptions {
   bool reuse = true;            // memory reuse, views and in-place included
   bool reference = false;       // every op by its reference kernel (the meaning; slow)
+  bool aliases = true;          // views, parts and in-place; without reuse there are none in any case
 };
 
 struct LowerReport {

@@ -20,11 +20,11 @@ using ir::NodeId;
 struct Guess {
   double spatial, images;
 };
-constexpr Guess kGuesses[] = {{32, 1}, {8, 1}, {96, 1}, {32, 16}};
+constexpr Guess kGuesses[] = {{32, 1}, {8, 1}, {96, 1}, {32, 4}};
 constexpr double kSmall = 256 << 10;  // bytes
-constexpr double kLeastGain = 0.08;   // of the direct kernel's time: less is within the model's error
 
 using kernels::cube::direct_cycles;
+using kernels::cube::kLeastGain;
 using kernels::cube::filter_cycles;
 using kernels::cube::winograd_cycles;
 using Conv = kernels::cube::ConvCost;
@@ -80,11 +80,12 @@ double gained(const std::vector<Conv>& all, int tile, bool stored) {
   return sum / static_cast<double>(all.size()) * direct_cycles(all[0]);
 }
 
-// Of input and output, the mean.
+// Of input and output of a map of the first guess, the mean over numbers of images.
 double map_bytes(const std::vector<Conv>& all) {
-  double sum = 0;
-  for (auto& c : all) sum += 4 * c.images * c.height * c.width * (c.c + c.m);
-  return sum / static_cast<double>(all.size());
+  double images = 0, count = 0;
+  for (auto& c : all)
+    if (c.height == all[0].height && c.width == all[0].width) images += c.images, ++count;
+  return 4 * images / count * all[0].height * all[0].width * (all[0].c + all[0].m);
 }
 
 struct Choice {

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -25,16 +26,19 @@ double thread_ms() {
 }
 
 // Takes huge pages one by one, and no more of them once they cost more than small ones would: where memory is
-// fragmented the kernel first moves others' pages together, several times what the faults of small pages take.
+// fragmented the kernel first moves others' pages together, several times what the faults of small pages take. The
+// process does not try again then.
 void take_huge_pages(std::byte* first, size_t bytes) {
   constexpr double kSmallPages = 0.5, kSlack = 1.0;  // ms of a huge page's worth of small faults; ms in all
+  static std::atomic<bool> dear{false};
+  if (dear) return;
   const double start = thread_ms();
   madvise(first, bytes, MADV_HUGEPAGE);
   for (size_t at = 0; at < bytes; at += kHugePage) {
     *static_cast<volatile std::byte*>(first + at) = std::byte{};
     const size_t next = std::min(bytes, at + kHugePage);
     if (thread_ms() - start < kSlack + kSmallPages * static_cast<double>(next) / kHugePage) continue;
-    if (next < bytes) madvise(first + next, bytes - next, MADV_NOHUGEPAGE);
+    if (next < bytes) madvise(first + next, bytes - next, MADV_NOHUGEPAGE), dear = true;
     return;
   }
 }

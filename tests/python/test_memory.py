@@ -79,3 +79,51 @@ def test_changing_shapes_do_not_grow(om):
     done = subprocess.run([sys.executable, "-c", SOAK, om], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) <= 1024, f"{done.stdout} KiB more after 6000 runs"
+
+
+HELD = """
+import sys
+import ge
+import numpy as np
+
+def resident():
+    with open("/proc/self/smaps_rollup") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("Rss:"))
+
+x = np.ones((768, 4096), np.float32)
+small = ge.load(sys.argv[1], threads=1)
+small.run([x[:1, :4]])
+before = resident()
+model = ge.load(sys.argv[2], threads=1)
+for _ in range(2):
+    model.run([x])
+held, memory = resident() - before, model.memory()
+model.trim()
+print(held, sum(memory[k] for k in ("weights", "arena", "state", "pool")), memory["arena"], held - (resident() - before))
+"""
+
+
+def test_what_is_held_is_what_is_said(tmp_path):
+    """Products with 256 MiB of weights: resident memory over that of a model of one node, and what trim gives back."""
+    names = [f"w{i}" for i in range(5)]
+    weights = [numpy_helper.from_array(np.random.default_rng(i).random((4096, 4096 if i < 4 else 8), np.float32), n) for i, n in enumerate(names)]
+    nodes = [node for i, n in enumerate(names) for node in
+             (helper.make_node("MatMul", [f"t{i}" if i else "x", n], [f"m{i}"]), helper.make_node("Softmax", [f"m{i}"], [f"t{i + 1}" if i < 4 else "y"]))]
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", k]) for n, k in (("x", 4096), ("y", 8))]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], weights)
+    ge.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])).save(str(tmp_path / "large.om"))
+    one = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "g",
+                            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])])
+    ge.compile(helper.make_model(one, opset_imports=[helper.make_opsetid("", 17)])).save(str(tmp_path / "one.om"))
+    done = subprocess.run([sys.executable, "-c", HELD, str(tmp_path / "one.om"), str(tmp_path / "large.om")], capture_output=True, text=True,
+                          timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    held, said, arena, given_back = map(int, done.stdout.split())
+    assert said > 256 << 20 and arena >= 2 * 768 * 4096 * 4
+    assert abs(held - said) <= 0.02 * said, done.stdout
+    assert given_back >= 0.9 * arena, done.stdout
+    inspected = run("ge", "inspect", str(tmp_path / "large.om"), "--size", "n=768").stdout
+    lines = dict(line.split(": ", 1) for line in inspected.splitlines())
+    unit = {"MiB": 1 << 20, "KiB": 1 << 10, "GiB": 1 << 30, "B": 1}
+    number, of = lines["arena for these sizes"].split()[:2]
+    assert abs(float(number) * unit[of] - arena) <= 0.01 * arena, lines

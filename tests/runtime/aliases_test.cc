@@ -24,7 +24,7 @@ int noted(const Compiled& c, const char* kind) {
 Both both(const std::string& graph, const std::map<std::string, int64_t>& sizes = {}) {
   Both out;
   Options shared, apart;
-  shared.disabled = apart.disabled = {"all"};
+  shared.fusion = apart.fusion = false;
   apart.reuse_memory = false;
   auto a = compile_graph(*ir::parse(graph), shared), b = compile_graph(*ir::parse(graph), apart);
   EXPECT_TRUE(a.ok()) << (a.ok() ? "" : a.error().text());

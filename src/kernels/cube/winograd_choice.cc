@@ -65,7 +65,7 @@ bool pays_unstored(const WinogradSizes& s, int tile) {
   c.two_axes = s.two_axes;
   c.phases_w = std::min(c.width, number(s.dilation_w)), c.phases_h = s.two_axes ? std::min(c.height, number(s.dilation_h)) : 1;
   if (c.images * c.height * c.width <= 0) return false;
-  return winograd_cycles(c, tile) + filter_cycles(c, tile) < direct_cycles(c);
+  return winograd_cycles(c, tile) + filter_cycles(c, tile) < (1 - kLeastGain) * direct_cycles(c);
 }
 
 }  // namespace ge::kernels::cube

@@ -12,6 +12,9 @@ struct ConvCost {
   bool two_axes = false;               // windows of 3x3, else 1x3
 };
 
+// Of the direct sum's cycles: less is within the model's error.
+inline constexpr double kLeastGain = 0.08;
+
 double direct_cycles(const ConvCost& c);
 double winograd_cycles(const ConvCost& c, int tile);
 // What transforming the weights in each run takes.

@@ -1,0 +1,132 @@
+"""Sizes with ranges, from atc's words and from PyTorch's Dim: what runs, and what is refused by name, size and range."""
+
+import subprocess
+import sys
+
+import ge
+import numpy as np
+import pytest
+from conftest import reference
+from onnx import TensorProto, helper
+
+
+def doubled(*shape, outputs=("y",)):
+    nodes = [helper.make_node("Add", ["x", "x"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(shape))],
+                              [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def refused(model, shape, *words):
+    with pytest.raises(ge.Error) as e:
+        model.run([np.zeros(shape, np.float32)])
+    assert e.value.code == "E40001" and all(w in str(e.value) for w in words), str(e.value)
+
+
+@pytest.mark.parametrize("said", ["x:-1,3,224~640,-1", {"x": [-1, 3, (224, 640), -1]}, {"x": ["-1", "3", "224~640", "-1"]}],
+                         ids=["text", "pairs", "words"])
+def test_a_range(said):
+    model = ge.compile(doubled(None, 3, None, None), input_shape=said)
+    for shape in ((2, 3, 224, 5), (1, 3, 640, 1), (0, 3, 300, 7)):
+        x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
+        np.testing.assert_array_equal(model.run([x])[0], x + x)
+    for size in (223, 641, 0):
+        refused(model, (1, 3, size, 8), "Input 'x'", "axis 2", f"is {size},", "224 to 640")
+    refused(model, (1, 4, 300, 8), "Input 'x'", "axis 1 is 4 instead of 3")
+    refused(model, (1, 3, 300), "3 axes instead of 4")
+
+
+def test_equal_names_are_equal_sizes():
+    model = ge.compile(doubled(None, 3, None, None), input_shape="x:1~8,3,b=4~16,b")
+    assert model.run([np.ones((8, 3, 16, 16), np.float32)])[0].sum() == 2 * 8 * 3 * 256
+    refused(model, (2, 3, 4, 5), "axis 3 (b) is 5 but was 4 elsewhere")
+    refused(model, (2, 3, 17, 17), "axis 2 (b) is 17", "4 to 16")
+    refused(model, (9, 3, 4, 4), "is 9", "1 to 8")
+
+
+@pytest.mark.parametrize("said", ["x:-1,3,640~224,-1", "x:-2,3,8,8", "x:-1,3,8", "x:1,3,a~b,8", "x:-1,3,5~,8", "x:1,3,8,8;x:1,3,8,8"])
+def test_words_that_are_no_sizes(said):
+    with pytest.raises(ge.Error) as e:
+        ge.compile(doubled(None, 3, None, None), input_shape=said)
+    assert e.value.code == "E10002" and ("input_shape" in str(e.value))
+
+
+def torch_model(torch):
+    class Joined(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.cat([x, y], dim=1) * 2
+    return Joined().eval()
+
+
+@pytest.mark.slow
+def test_dims_of_torch():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    from torch.export import Dim
+    a, b = torch.randn(3, 5), torch.randn(3, 6)
+
+    def run(model, *sizes):
+        x, y = (np.random.RandomState(1).standard_normal(s).astype(np.float32) for s in sizes)
+        np.testing.assert_array_equal(model.run([x, y])[0], 2 * np.concatenate([x, y], axis=1))
+
+    def out_of_range(model, sizes, *words):
+        with pytest.raises(ge.Error) as e:
+            model.run([np.zeros(s, np.float32) for s in sizes])
+        assert all(w in str(e.value) for w in words), str(e.value)
+
+    rows, x, y = Dim("rows", min=2, max=9), Dim("xs", max=50), Dim("ys", min=4, max=40)
+    model = ge.compile(torch_model(torch), example_inputs=(a, b), dynamic_shapes=({0: rows, 1: x}, {0: rows, 1: y}))
+    run(model, (2, 50), (2, 4))
+    run(model, (9, 0), (9, 40))
+    out_of_range(model, [(1, 5), (1, 6)], "'x'", "(rows) is 1", "2 to 9")
+    out_of_range(model, [(3, 51), (3, 6)], "'x'", "is 51", "0 to 50")
+    out_of_range(model, [(3, 5), (3, 3)], "'y'", "is 3", "4 to 40")
+    out_of_range(model, [(3, 5), (4, 6)], "'y'", "(rows) is 4 but was 3")
+
+    half = Dim("half", max=20)  # a size that follows another
+    model = ge.compile(torch_model(torch), example_inputs=(torch.randn(3, 4), torch.randn(3, 8)),
+                       dynamic_shapes={"x": {0: Dim.AUTO, 1: half}, "y": {0: Dim.AUTO, 1: 2 * half}})
+    run(model, (7, 20), (7, 40))
+    out_of_range(model, [(3, 21), (3, 42)], "'x'", "is 21", "0 to 20")
+    out_of_range(model, [(3, 20), (3, 41)], "'y'", "is 41", "0 to 40")
+
+
+SIZES_FROM_DATA = """
+import random, sys
+import ge
+import numpy as np
+
+def resident():
+    with open("/proc/self/smaps_rollup") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Rss:"))
+
+model, draw = ge.load(sys.argv[1], threads=1), random.Random(0)
+feeds = [np.array([[draw.choice((0, 1.5, -2)) for _ in range(draw.randint(1, 60))] for _ in range(1)], np.float32) for _ in range(1000)]
+model.run([np.ones((1, 60), np.float32)])
+for x in feeds:
+    places, values = model.run([x])
+    assert np.array_equal(places, np.stack(np.nonzero(x))) and np.array_equal(values, x[x != 0] * 2), x
+warm = resident()
+for _ in range(3):
+    for x in feeds:
+        model.run([x])
+print(resident() - warm, model.memory()["pool"])
+"""
+
+
+def test_a_thousand_sizes_that_data_decide(tmp_path):
+    """Each run binds segments for the number of elements that are not 0."""
+    nodes = [helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Transpose", ["places"], ["at"], perm=[1, 0]),
+             helper.make_node("GatherND", ["x", "at"], ["found"]), helper.make_node("Add", ["found", "found"], ["values"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "k"])],
+                              [helper.make_tensor_value_info("places", TensorProto.INT64, None),
+                               helper.make_tensor_value_info("values", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.array([[0, 2, 0], [3, 0, 0]], np.float32)
+    for got, want in zip(ge.compile(model).run([x]), reference(model.SerializeToString(), {"x": x})):
+        np.testing.assert_array_equal(got, want)
+    ge.compile(model).save(str(tmp_path / "m.om"))
+    done = subprocess.run([sys.executable, "-c", SIZES_FROM_DATA, str(tmp_path / "m.om")], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    grown, pool = map(int, done.stdout.split())
+    assert grown <= 1024 and pool < 1 << 20, done.stdout
