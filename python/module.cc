@@ -171,12 +171,19 @@ class PyModel {
     ge::runtime::Value v;
     v.kind = kind;
     v.dtype = type;
+    if (v.is_map()) {
+      auto [keys, values] = nb::cast<std::pair<nb::object, nb::object>>(h);
+      v.items = {to_array(keys, kind == Kind::map_from_text ? ge::DType::string : ge::DType::i64, held), to_array(values, type, held)};
+      return v;
+    }
     if (!h.is_none()) v.items.push_back(kind == Kind::optional ? to_array(h, type, held) : sequence());
     return v;
   }
 
   static nb::object from_value(const ge::runtime::Value& v, const ge::runtime::Texts& texts) {
     using Kind = ge::runtime::Value::Kind;
+    if (v.is_map() || v.is_map_sequence())
+      return nb::make_tuple(from_value(v.items.at(0), texts), from_value(v.items.at(1), texts));
     if (v.kind == Kind::sequence) {
       nb::list items;
       for (auto& item : v.items) items.append(from_value(item, texts));
@@ -216,9 +223,10 @@ class PyModel {
         if (number) dims.append(std::stoll(d));
         else dims.append(d);
       }
-      const char* kinds[] = {"tensor", "sequence", "optional", "optional_sequence"};
+      const char* kinds[] = {"tensor", "sequence", "optional", "optional_sequence", "map", "map", "map_sequence", "map_sequence"};
       nb::object shape = port->unranked || port->kind != ge::om::ValueKind::tensor ? nb::none() : nb::object(nb::tuple(dims));
-      out.append(nb::make_tuple(port->name, std::string(ge::name(static_cast<ge::DType>(port->dtype))), shape, kinds[static_cast<int>(port->kind) & 3]));
+      out.append(nb::make_tuple(port->name, std::string(ge::name(static_cast<ge::DType>(port->dtype))), shape, kinds[static_cast<size_t>(port->kind) % std::size(kinds)],
+                                static_cast<size_t>(port->kind) % 2 ? "string" : "i64"));
     }
     return out;
   }

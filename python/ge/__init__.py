@@ -22,13 +22,15 @@ __version__ = _ge.__version__
 
 class Port:
     """One input or output: name, dtype (NumPy's), shape (numbers, and symbols for what may change; None for any),
-    kind ("tensor"; "sequence": a list of arrays; "optional": an array or None; "optional_sequence": a list or None).
+    kind ("tensor"; "sequence": a list of arrays; "optional": an array or None; "optional_sequence": a list or None;
+    "map": a dict from keys of type `key`; "map_sequence": a list of such dicts).
     """
 
-    __slots__ = ("name", "dtype", "shape", "kind", "plain")
+    __slots__ = ("name", "dtype", "shape", "kind", "key", "plain")
 
-    def __init__(self, name, dtype, shape, kind="tensor"):
+    def __init__(self, name, dtype, shape, kind="tensor", key=None):
         self.name, self.dtype, self.kind = name, _arrays.numpy_type(dtype), kind
+        self.key = _arrays.numpy_type(key) if kind.startswith("map") else None
         self.shape = None if shape is None else tuple(shape)
         # NumPy's own, that memory holds
         self.plain = self.dtype if kind == "tensor" and self.dtype.isbuiltin == 1 and self.dtype != object else None

@@ -32,6 +32,8 @@ def to_native(value, port):
     """What the native module takes for a port: an array, a list of arrays for a sequence, None for an absent optional."""
     if port.kind == "tensor":
         return _dense(value, port)
+    if port.kind == "map":
+        return _map(value, port)
     if value is None and port.kind != "sequence":
         return None
     if port.kind == "optional":
@@ -64,6 +66,23 @@ def _dense(value, port):
         array = _as_integers(array)
     # np.ascontiguousarray would give a 0-d array one dimension.
     return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
+
+
+def _map(value, port):
+    """(keys, values) of a dict."""
+    if not isinstance(value, dict):
+        raise Error(f"Input '{port.name}' is {type(value).__name__}, the model takes a dict.", "E40001")
+    return tuple(_column(port, what, list(items), dtype)
+                 for what, items, dtype in (("keys", value.keys(), port.key), ("values", value.values(), port.dtype)))
+
+
+def _column(port, what, items, dtype):
+    kinds = str if dtype == object else (int, np.integer) if dtype.kind == "i" else (int, float, np.number)
+    if not all(isinstance(i, kinds) and not isinstance(i, bool) for i in items):
+        raise Error(f"Input '{port.name}' has {what} that are not {dtype if dtype != object else 'strings'}.", "E40001",
+                    cause="types are not converted silently")
+    array = np.array(items, dtype).reshape(len(items))
+    return _strings(array, port) if dtype == object else array
 
 
 def _from_torch(tensor, port):
@@ -121,12 +140,20 @@ def from_native(array, port):
         return None
     if isinstance(array, list):
         return [from_native(a, port) for a in array]
-    if port.dtype == object:
+    if port.kind.startswith("map"):
+        keys, values = (_from_memory(a, dtype) for a, dtype in zip(array, (port.key, port.dtype)))
+        keys = keys.tolist()
+        return dict(zip(keys, values.tolist())) if port.kind == "map" else [dict(zip(keys, row)) for row in values.tolist()]
+    return _from_memory(array, port.dtype)
+
+
+def _from_memory(array, dtype):
+    if dtype == object:
         shape, strings = array
         out = np.empty(len(strings), object)
         out[:] = [s.decode("utf-8", "surrogateescape") for s in strings]
         return out.reshape(shape)
-    return array if array.dtype == port.dtype else array.view(port.dtype)
+    return array if array.dtype == dtype else array.view(dtype)
 
 
 def _torch(name):

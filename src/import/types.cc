@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "import/tensors.h"
+#include "ir/map_type.h"
 
 namespace ge::onnx {
 namespace {
@@ -69,8 +70,15 @@ Result<ir::Type> TypeReader::read(const TypeProto& type, std::string_view name, 
       return error(code::kBadGraph, format("Value {} has no type.", quote(name)),
                    "the model gives neither its element type nor its shape",
                    "export the model again");
-    case Kind::map:
-      return refuse("map");
+    case Kind::map: {
+      if (type.element.empty() || type.element[0].kind != Kind::tensor) return refuse("map to other than tensors");
+      ir::Type t;
+      GE_TRY(DType key, element_type(type.elem_type, format("The keys of {}", quote(name))));
+      if (key != DType::i64 && key != DType::string) return refuse(format("map from {}", ge::name(key)));
+      t.kind = key == DType::i64 ? ir::kMapFromI64 : ir::kMapFromText;
+      GE_TRY(t.dtype, element_type(type.element[0].elem_type, format("Value {}", quote(name))));
+      return t;
+    }
     case Kind::sparse_tensor:
       return refuse("sparse tensor");
     case Kind::opaque:
@@ -82,6 +90,12 @@ Result<ir::Type> TypeReader::read(const TypeProto& type, std::string_view name, 
         return error(code::kBadGraph,
                      format("The type of value {} has no element type.", quote(name)));
       bool inner = type.element[0].kind == Kind::sequence;
+      if (type.element[0].kind == Kind::map) {
+        if (!sequence) return refuse("optional map");
+        GE_TRY(ir::Type t, read(type.element[0], name, shapes));
+        t.kind = t.kind == ir::kMapFromI64 ? ir::kMapsFromI64 : ir::kMapsFromText;
+        return t;
+      }
       if ((sequence && inner) || type.element[0].kind == Kind::optional)
         return refuse(sequence ? "nested sequence" : "nested optional");
       GE_TRY(ir::Type t, read(type.element[0], name, shapes));

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <queue>
+#include <utility>
 
 #include "base/text.h"
+#include "ir/attribute_fault.h"
+#include "ir/map_type.h"
 
 namespace ge::ir {
 
@@ -16,6 +19,10 @@ std::string text(const Type& t) {
   if (t.kind == TypeKind::sequence) return "seq(" + s + ")";
   if (t.kind == TypeKind::optional_sequence) return "optional(seq(" + s + "))";
   if (t.kind == TypeKind::optional) return "optional(" + s + ")";
+  if (is_map(t) || is_map_sequence(t)) {
+    std::string m = format("map({},{})", name(key_of(t)), name(t.dtype));
+    return is_map(t) ? m : "seq(" + m + ")";
+  }
   return s;
 }
 
@@ -284,19 +291,34 @@ void Graph::erase(NodeId id) {
 }
 
 namespace {
+
+thread_local std::optional<Error> fault;
+
+constexpr std::string_view kKinds[] = {"an integer", "a float", "a string", "a list of integers", "a list of floats",
+                                       "a list of strings", "a tensor", "a graph", "a list of graphs"};
+
 template <class T>
 const T* get(const Node& n, std::string_view key) {
   auto it = n.attrs.find(key);
-  return it == n.attrs.end() ? nullptr : std::get_if<T>(&it->second);
+  if (it == n.attrs.end()) return nullptr;
+  auto* held = std::get_if<T>(&it->second);
+  if (!held && !fault)
+    fault = node_error(code::kBadOp, n.name, format("{}: attribute '{}' is {} where {} is needed", n.op, key, kKinds[it->second.index()], kKinds[Attr(T{}).index()]));
+  return held;
 }
+
 }  // namespace
+
+Status take_attribute_fault() {
+  if (!fault) return ok();
+  return *std::exchange(fault, std::nullopt);
+}
 
 int64_t attr_int(const Node& n, std::string_view key, int64_t otherwise) {
   auto* p = get<int64_t>(n, key);
   return p ? *p : otherwise;
 }
 double attr_float(const Node& n, std::string_view key, double otherwise) {
-  if (auto* i = get<int64_t>(n, key)) return static_cast<double>(*i);
   auto* p = get<double>(n, key);
   return p ? *p : otherwise;
 }

@@ -23,6 +23,7 @@ const Register registered[] = {
     Register(of("text.concat")),      Register(of("text.split")),         Register(of("text.normalize")),
     Register(of("text.matches")),     Register(of("text.cast")),         Register(of("select.unique")),
     Register(of("select.non_max_suppression")), Register(of("value.squeeze")), Register(of("flow.fail")),
+    Register(of("map.zip")),          Register(of("map.cast")),           Register(of("map.vectorize")),
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "ir/attribute_fault.h"
 #include "kernels/kernel.h"
 #include "lower/emit.h"
 #include "ops/op.h"
@@ -111,6 +112,7 @@ Status Lowering::lower_node(NodeId id) {
     if (!type.ranked) return c.fail(format("the number of axes of input '{}' is not known", g_.value(v).name));
   }
   auto calls = calls_of(c, id);
+  GE_RETURN_IF_ERROR(ir::take_attribute_fault());
   if (!calls.ok()) {
     Error e = std::move(calls).take_error();
     if (e.node.empty()) e.node = n.name;

@@ -139,33 +139,45 @@ enum class ValueKind : uint8_t {
   sequence = 1,
   optional = 2,
   optional_sequence = 3,
+  map_from_i64 = 4,
+  map_from_text = 5,
+  maps_from_i64 = 6,
+  maps_from_text = 7,
   MIN = tensor,
-  MAX = optional_sequence
+  MAX = maps_from_text
 };
 
-inline const ValueKind (&EnumValuesValueKind())[4] {
+inline const ValueKind (&EnumValuesValueKind())[8] {
   static const ValueKind values[] = {
     ValueKind::tensor,
     ValueKind::sequence,
     ValueKind::optional,
-    ValueKind::optional_sequence
+    ValueKind::optional_sequence,
+    ValueKind::map_from_i64,
+    ValueKind::map_from_text,
+    ValueKind::maps_from_i64,
+    ValueKind::maps_from_text
   };
   return values;
 }
 
 inline const char * const *EnumNamesValueKind() {
-  static const char * const names[5] = {
+  static const char * const names[9] = {
     "tensor",
     "sequence",
     "optional",
     "optional_sequence",
+    "map_from_i64",
+    "map_from_text",
+    "maps_from_i64",
+    "maps_from_text",
     nullptr
   };
   return names;
 }
 
 inline const char *EnumNameValueKind(ValueKind e) {
-  if (flatbuffers::IsOutRange(e, ValueKind::tensor, ValueKind::optional_sequence)) return "";
+  if (flatbuffers::IsOutRange(e, ValueKind::tensor, ValueKind::maps_from_text)) return "";
   const size_t index = static_cast<size_t>(e);
   return EnumNamesValueKind()[index];
 }

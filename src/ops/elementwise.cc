@@ -98,10 +98,8 @@ Ew elementwise_code(const Node& n) {
 
 double elementwise_param(const Node& n, const EwParam& p) {
   if (!p.attr) return p.otherwise;
-  auto it = n.attrs.find(p.attr);
-  if (it == n.attrs.end()) return p.otherwise;
-  if (auto* i = std::get_if<int64_t>(&it->second)) return static_cast<double>(*i);
-  return attr_float(n, p.attr, p.otherwise);
+  bool flag = std::string_view(p.attr).starts_with("detect_");   // of IsInf
+  return flag ? static_cast<double>(attr_int(n, p.attr, static_cast<int64_t>(p.otherwise))) : attr_float(n, p.attr, p.otherwise);
 }
 
 Status infer_broadcast(InferContext& c, DType out) {

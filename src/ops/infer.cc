@@ -1,6 +1,7 @@
 #include "ops/infer.h"
 
 #include "base/text.h"
+#include "ir/attribute_fault.h"
 #include "ops/evaluate.h"
 #include "ops/op.h"
 #include "ops/shape_util.h"
@@ -16,6 +17,8 @@ Status infer_node(Graph& g, NodeId id) {
   if (!def->infer) return ok();
   InferContext c(g, g.node(id));
   Status s = def->infer(c);
+  // The default that was taken instead may have led to an error of its own.
+  GE_RETURN_IF_ERROR(ir::take_attribute_fault());
   if (!s.ok()) {
     Error e = std::move(s).take();
     if (e.node.empty()) e.node = g.node(id).name;

@@ -8,7 +8,7 @@ namespace {
 
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  if (!kernels::move::is_number(c.dtype(0))) return c.fail(format("{} is not supported", name(c.dtype(0))));
+  if (!kernels::move::is_number(c.dtype(0)) && c.dtype(0) != DType::string) return c.fail(format("{} is not supported", name(c.dtype(0))));
   Dim count = c.fresh("count");
   c.set(1, DType::i64, {count});
   c.set(3, DType::i64, {count});

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "ir/attribute_fault.h"
 #include "ir/verify.h"
 #include "passes/order.h"
 #include "passes/pass.h"
@@ -51,6 +52,7 @@ Status run_pipeline(ir::Graph& g, PassContext& context) {
     for (int i = 0; i < rounds; ++i) {
       auto changed = pass.run(g, context);
       if (!changed.ok()) return Status(std::move(changed).take_error()).context("pass " + name);
+      GE_RETURN_IF_ERROR(ir::take_attribute_fault());
       if (!*changed) break;
       any = true;
       GE_RETURN_IF_ERROR(infer(g).context("inference after pass " + name));

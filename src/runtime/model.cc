@@ -75,6 +75,12 @@ Status check_input(const om::PortT& port, const Value& v) {
   if (v.kind != kind) return refuse("is of another kind than the model takes");
   if (v.dtype != static_cast<DType>(port.dtype)) return refuse(format("is {}, the model takes {}", name(v.dtype), name(static_cast<DType>(port.dtype))));
   if (kind == Value::Kind::tensor) return ok();
+  if (v.is_map()) {
+    bool pair = v.items.size() == 2 && v.items[0].is_tensor() && v.items[1].is_tensor() && v.items[0].dims.size() == 1;
+    if (!pair || v.items[0].dims != v.items[1].dims || v.items[0].dtype != (kind == Value::Kind::map_from_text ? DType::string : DType::i64) || v.items[1].dtype != v.dtype)
+      return refuse("has keys or values of another type");
+    return ok();
+  }
   bool optional = kind != Value::Kind::sequence;
   if (optional && v.items.size() > 1) return refuse("holds more than one value");
   auto inner = kind == Value::Kind::optional_sequence ? Value::Kind::sequence : Value::Kind::tensor;
@@ -119,7 +125,7 @@ Result<std::shared_ptr<Model>> Model::from(om::Package package, const LoadOption
   m->entry_ = entry;
   m->text_numbers_ = numbers_of(m->package_.model.texts);
   m->threads_ = options.threads > 0 ? options.threads : default_threads();
-  auto strings = [](auto& port) { return static_cast<DType>(port->dtype) == DType::string; };
+  auto strings = [](auto& port) { return static_cast<DType>(port->dtype) == DType::string || port->kind == om::ValueKind::map_from_text || port->kind == om::ValueKind::maps_from_text; };
   m->strings_ = std::any_of(m->program().inputs.begin(), m->program().inputs.end(), strings) ||
                 std::any_of(m->program().outputs.begin(), m->program().outputs.end(), strings);
   m->plain_ = is_plain(m->package_, m->program());

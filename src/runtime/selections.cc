@@ -1,4 +1,5 @@
 // Tasks whose outputs are as large as the data say: select.unique, select.non_max_suppression.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -22,17 +23,36 @@ Status give_list(TaskRun& t, size_t i, const std::vector<int64_t>& list, std::sp
   return t.give(i, Value::tensor(DType::i64, dims, list.data()));
 }
 
-// ints [has an axis, axis, sorted]; in: numbers; out: the entries, first places, which is which, counts
+// Of each string its place among the different ones in order, which compares as they do.
+Result<std::vector<int64_t>> places(TaskRun& t, const Value& x) {
+  if (!t.texts()) return t.fail("this run has no strings");
+  GE_TRY(auto strings, t.texts()->strings(x));
+  auto sorted = strings;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int64_t> out;
+  for (auto s : strings) out.push_back(std::lower_bound(sorted.begin(), sorted.end(), s) - sorted.begin());
+  return out;
+}
+
+// ints [has an axis, axis, sorted]; in: numbers or strings; out: the entries, first places, which is which, counts
 Status run_unique(TaskRun& t) {
   GE_TRY(Value x, tensor_in(t, 0));
-  if (t.ints().size() != 3 || !kernels::move::is_number(x.dtype)) return t.fail(format("{} is not supported", name(x.dtype)));
+  if (t.ints().size() != 3 || (!kernels::move::is_number(x.dtype) && x.dtype != DType::string)) return t.fail(format("{} is not supported", name(x.dtype)));
   bool flat = !t.ints()[0];
   int64_t axis = t.ints()[1];
   if (!flat && (axis < 0 || axis >= static_cast<int64_t>(x.dims.size()))) return t.fail(format("axis {} of {}", axis, shape_text(x.dims)));
   int64_t outer = 1, inner = 1, entries = flat ? x.count() : x.dims[static_cast<size_t>(axis)];
   for (size_t k = 0; !flat && k < x.dims.size(); ++k)
     if (static_cast<int64_t>(k) != axis) (static_cast<int64_t>(k) < axis ? outer : inner) *= x.dims[k];
-  auto found = kernels::reference::different_entries(x.dtype, x.data, outer, entries, inner, t.ints()[2] != 0);
+  DType compared = x.dtype;
+  const std::byte* elements = x.data;
+  std::vector<int64_t> ranks;
+  if (x.dtype == DType::string) {
+    GE_TRY(ranks, places(t, x));
+    compared = DType::i64;
+    elements = reinterpret_cast<const std::byte*>(ranks.data());
+  }
+  auto found = kernels::reference::different_entries(compared, elements, outer, entries, inner, t.ints()[2] != 0);
   auto count = static_cast<int64_t>(found.first.size());
   if (t.wants(0)) {
     std::vector<int64_t> dims{count};

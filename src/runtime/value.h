@@ -20,18 +20,21 @@
 namespace ge::runtime {
 
 struct Value {
-  enum class Kind : uint8_t { tensor = 0, sequence = 1, optional = 2, optional_sequence = 3 };
+  enum class Kind : uint8_t { tensor = 0, sequence = 1, optional = 2, optional_sequence = 3, map_from_i64 = 4, map_from_text = 5, maps_from_i64 = 6, maps_from_text = 7 };
   Kind kind = Kind::tensor;
   DType dtype = DType::none;         // of the elements
   std::vector<int64_t> dims;         // of a tensor
   const std::byte* data = nullptr;   // of a tensor: dense
   std::shared_ptr<const void> keep;  // holds data; null: somebody else's memory, alive for the call only
-  // A sequence's tensors; of an optional none or one (the tensor or the sequence).
+  // A sequence's tensors; of an optional none or one (the tensor or the sequence); of a map its keys and its values,
+  // of a sequence of maps the keys and a row of values for each.
   std::vector<Value> items;
 
   int64_t count() const;
   int64_t bytes() const { return count() * size_of(dtype); }
   bool is_tensor() const { return kind == Kind::tensor; }
+  bool is_map() const { return kind == Kind::map_from_i64 || kind == Kind::map_from_text; }
+  bool is_map_sequence() const { return kind == Kind::maps_from_i64 || kind == Kind::maps_from_text; }
   static Value tensor(DType t, std::span<const int64_t> dims, const void* data, std::shared_ptr<const void> keep = {});
 };
 

@@ -5,6 +5,7 @@ import tempfile
 
 import ge
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -315,3 +316,51 @@ def test_many_runs_of_other_strings():
     for i, j in itertools.product(range(30), range(3)):
         x = np.array([f"{i}-{k}" for k in range(j * 50)], object)
         assert m.run([x, x])[0].tolist() == [s + s for s in x]
+
+
+@pytest.mark.parametrize("pattern,yes,no", [
+    (r"\pL+", ["añЖ中", "a"], ["1", "", "a1"]), (r"\p{Lu}\p{Ll}*", ["Ärger", "Ω"], ["ärger", "A1"]), (r"\P{L}+", ["1 .", "٣"], ["a", "1a"]),
+    (r"[\p{Nd}_]+", ["1_٣", "_"], ["a", "Ⅷ"]), (r"\p{^Zs}+", ["ab"], ["a b"]), (r"[^\pP]+", ["ab1"], ["a!"]), (r"\p{Any}*", ["", "x\u0378"], []),
+    (r"\p{Sc}\pN+", ["€12", "$½"], ["12€"])])
+def test_categories_of_unicode(pattern, yes, no):
+    x = np.array(yes + no, object)
+    node = onnx.helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.STRING, [len(x)])],
+                                                          [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [len(x)])]),
+                                   opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+    assert ge.compile(model).run([x])[0].tolist() == [True] * len(yes) + [False] * len(no)
+
+
+@pytest.mark.parametrize("pattern", [r"\p{Xx}", r"\p{Lu", r"\p", r"[\p{}]", r"\p{Greek}"])
+def test_wrong_categories_of_unicode(pattern):
+    node = onnx.helper.make_node("RegexFullMatch", ["x"], ["y"], name="the_node", pattern=pattern)
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.STRING, [1])],
+                                                          [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [1])]),
+                                   opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+    with pytest.raises(ge.Error, match="the_node"):
+        ge.compile(model)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("shape", [(6, 2), (0, 2), (1, 1)])
+def test_unique_strings(axis, in_order, shape):
+    words = np.array(["b", "a", "", "ü", "b", "a"], object)
+    x = words[np.random.default_rng(1).integers(0, len(words), shape)]
+    attributes = {} if axis is None else {"axis": axis}
+    node = onnx.helper.make_node("Unique", ["x"], ["y", "first", "which", "count"], sorted=in_order, **attributes)
+    info = onnx.helper.make_tensor_value_info
+    outputs = [info("y", onnx.TensorProto.STRING, None)] + [info(n, onnx.TensorProto.INT64, None) for n in ("first", "which", "count")]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [info("x", onnx.TensorProto.STRING, list(shape))], outputs),
+                                   opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+    got = ge.compile(model).run([x])
+    # By the places of the words in order, whose numbers compare as the words do.
+    numbers = np.searchsorted(sorted(set(words)), x.reshape(-1).tolist()).reshape(shape) if x.size else np.zeros(shape, int)
+    y, first, which, count = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    which = which.reshape(-1)
+    if not in_order:
+        order = np.argsort(first)
+        y, first, count = np.take(y, order, axis=axis or 0), first[order], count[order]
+        which = np.argsort(order)[which]
+    assert [g.tolist() for g in got[1:]] == [w.tolist() for w in (first, which, count)]
+    assert got[0].tolist() == np.array(sorted(set(words)), object)[y].tolist() and got[0].shape == y.shape

@@ -1,5 +1,5 @@
 // Regular expressions in RE2's notation, matched against whole texts in time that is linear in their length. Not
-// here: classes by Unicode property (\p), and captures, as no operator asks for them.
+// here: classes by script (\p{Greek}), and captures, as no operator asks for them.
 #pragma once
 
 #include <cstdint>

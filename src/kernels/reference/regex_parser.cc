@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "kernels/reference/text.h"
+#include "kernels/reference/unicode.h"
 
 namespace ge::kernels::reference {
 namespace {
@@ -164,6 +165,10 @@ class Parser {
       ++at_;
       return set_of(*std::move(r));
     }
+    if (s_[at_] == 'p' || s_[at_] == 'P') {
+      GE_TRY(Ranges r, category());
+      return set_of(std::move(r));
+    }
     GE_TRY(char32_t c, escape());
     return set_of(one(c));
   }
@@ -193,6 +198,24 @@ class Parser {
     return n;
   }
 
+  // At the 'p' of \pL, \p{Lu}, \p{^Lu}, \PL.
+  Result<Ranges> category() {
+    bool negated = s_[at_++] == 'P';
+    std::string_view name = s_.substr(std::min(at_, s_.size()), 1);
+    if (take("{")) {
+      size_t end = s_.find('}', at_);
+      if (end == std::string_view::npos) return bad("a '{' without '}'");
+      name = s_.substr(at_, end - at_);
+      at_ = end + 1;
+    } else {
+      at_ += name.size();
+    }
+    if (name.starts_with("^")) negated = !negated, name.remove_prefix(1);
+    Ranges r = letters_of_category(name);
+    if (r.empty()) return bad(format("the class \"{}\" (general categories of Unicode are known, scripts are not)", name));
+    return negated ? complement(std::move(r)) : r;
+  }
+
   // After '['.
   Made brackets() {
     bool negated = take("^");
@@ -215,6 +238,12 @@ class Parser {
           r.insert(r.end(), named->begin(), named->end());
           continue;
         }
+      if (s_[at_] == '\\' && at_ + 1 < s_.size() && (s_[at_ + 1] == 'p' || s_[at_ + 1] == 'P')) {
+        ++at_;
+        GE_TRY(Ranges add, category());
+        r.insert(r.end(), add.begin(), add.end());
+        continue;
+      }
       GE_TRY(char32_t low, in_brackets());
       char32_t high = low;
       if (at_ + 1 < s_.size() && s_[at_] == '-' && s_[at_ + 1] != ']') {
@@ -244,7 +273,7 @@ class Parser {
       return v;
     }
     bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (word) return bad(c == 'p' || c == 'P' ? "a class by Unicode property, which is not supported" : "an unknown escape");
+    if (word) return bad("an unknown escape");
     return letter();
   }
   Result<char32_t> hexadecimal() {

@@ -47,6 +47,10 @@ def _array(arg, value):
         wanted = wanted[len("optional("):-1]
     if value is None:
         raise failure(Fail, f"Non-zero status code returned while running: Missing Input: {arg.name}")
+    if wanted.startswith("map("):
+        if not isinstance(value, dict):
+            raise RuntimeError(f"Unable to handle object of type {type(value)} for the map '{arg.name}'")
+        return value
     if wanted.startswith("seq("):
         return _sequence(arg, wanted[len("seq("):-1], value)
     if isinstance(value, list):

@@ -1,0 +1,15 @@
+// Unicode's general categories.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ge::kernels::reference {
+
+// The letters of a category ("Lu"), of a group of them ("L") or "Any", as ranges; none for another name.
+std::vector<std::pair<char32_t, char32_t>> letters_of_category(std::string_view name);
+
+}  // namespace ge::kernels::reference
