@@ -2,8 +2,7 @@
 
     python bench/state.py [NAME ...] [--positions 1,512,4096,16384] [--steps 8] [--threads 1] [--rounds 5]
 
-Each position is reached twice: by a prefill in pieces alone, and by a prefill up to the last steps, which go one
-by one. Models are those of tests/models/decoders.py; the default are the two of 0.1 billion parameters.
+Each position is reached twice: by a prefill in pieces alone, and, from a fork, with the last steps one by one. Models are those of tests/models/decoders.py; the default are the two of 0.1 billion parameters.
 ONNX Runtime runs the same file without a state, pasts in and presents out, in turns with GE.
 """
 
@@ -51,22 +50,31 @@ def worker(name, om, threads, positions, steps):
     model = ge.load(om, threads=threads)
     state = model.new_state()
     out = {"token": decoders.sizes(name)["bytes_per_token"], "positions": {}}
-    logits = {}
-    for position in positions:
-        row = out["positions"][position] = {}
-        for way, last in (("prefill", 0), ("steps", min(steps, position))):
-            state.reset()
-            start, times, at = time.perf_counter(), [], 0
-            while at < position:
-                n = 1 if position - at <= last else min(PIECE, position - last - at)
-                begin = time.perf_counter()
-                (y,) = model.run({"input_ids": ids[:, at:at + n]}, state=state)
-                if n == 1:
-                    times.append(time.perf_counter() - begin)
-                at += n
-            row[way] = time.perf_counter() - start
-            logits[f"{position}_{way}"] = y
+    logits, at = {}, 0
+
+    def run(until, piece, on):
+        nonlocal at
+        times = []
+        while at < until:
+            n = min(piece, until - at)
+            begin = time.perf_counter()
+            (y,) = model.run({"input_ids": ids[:, at:at + n]}, state=on)
+            times.append(time.perf_counter() - begin)
+            at += n
+        return y, times
+
+    for position in positions:   # each goes on where the one before it ended
+        last = max(at, position - steps)
+        begin, start = time.perf_counter(), at
+        if last > at:
+            run(last, PIECE, state)
+        row = out["positions"][position] = {"prefill_ms": 1e3 * (time.perf_counter() - begin) / max(last - start, 1)}
+        other = state.fork()
+        logits[f"{position}_steps"], times = run(position, 1, other)
         row["token_ms"] = 1e3 * statistics.median(times)
+        del other
+        at = last
+        logits[f"{position}_prefill"], _ = run(position, PIECE, state)
         memory = model.memory()
         row["committed"] = state.memory()["committed"]
         row["resident"] = resident() - base
@@ -119,7 +127,7 @@ def measure(name, arguments, folder):
     with np.load(got["logits"]) as f:
         logits = dict(f)
     os.unlink(got["logits"])
-    print(f"{'position':>9} {'difference':>22} {'prefill s':>10} {'ms a token':>11} {'KV MB':>8} {'KV GB/s':>8} {'state MB':>9} {'resident MB':>12} {'predicted MB':>13} {'ORT ms':>8} {'ORT/GE':>7}")
+    print(f"{'position':>9} {'difference':>22} {'ms prefilled':>13} {'ms a token':>11} {'KV MB':>8} {'KV GB/s':>8} {'state MB':>9} {'resident MB':>12} {'predicted MB':>13} {'ORT ms':>8} {'ORT/GE':>7}")
     worst, first = 0, None
     for position in positions:
         row = got["positions"][str(position)]
@@ -129,7 +137,7 @@ def measure(name, arguments, folder):
         read, extra = position * got["token"], row["token_ms"] - first
         peer = turns(name, om, arguments.threads, position, arguments.rounds)
         speed = f"{read / extra / 1e6:8.1f}" if extra > 0 else f"{'':>8}"
-        print(f"{position:9} {off[0]:10.1e} {off[1]:10.1e}  {row['prefill']:10.2f} {row['token_ms']:11.2f} {read / 1e6:8.1f} {speed} {row['committed'] / 1e6:9.1f} "
+        print(f"{position:9} {off[0]:10.1e} {off[1]:10.1e}  {row['prefill_ms']:13.2f} {row['token_ms']:11.2f} {read / 1e6:8.1f} {speed} {row['committed'] / 1e6:9.1f} "
               f"{row['resident'] / 1e6:12.1f} {sum(row['predicted'].values()) / 1e6:13.1f} {peer[1]:8.1f} {peer[2]:7.2f}", flush=True)
     print(f"largest difference over the largest logit: {worst:.1e}")
     return worst < 1e-3

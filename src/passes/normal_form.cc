@@ -195,6 +195,39 @@ bool split_transpose(ir::Graph& g, NodeId id) {
   return true;
 }
 
+//   Reshape -> [P, K], Gemm(., w, b), Reshape -> [L.., M]
+// becomes MatMul(Reshape -> [L.., K], w) + b: exporters join the rows of a batch around a layer.
+bool split_rows(ir::Graph& g, NodeId id) {
+  if (g.node(id).op != "Reshape") return false;
+  ValueId rows = g.node(id).inputs[0];
+  NodeId product = g.value(rows).producer;
+  if (!product || g.node(product).op != "Gemm" || g.only_reader(rows) != id) return false;
+  auto n = g.node(product);
+  if (ir::attr_int(n, "transA", 0) || ir::attr_int(n, "transB", 0) || ir::attr_float(n, "alpha", 1) != 1 || ir::attr_float(n, "beta", 1) != 1) return false;
+  NodeId joined = g.value(n.inputs[0]).producer;
+  ValueId bias = n.inputs.size() > 2 ? n.inputs[2] : ValueId{};
+  if (!joined || g.node(joined).op != "Reshape" || (bias && g.value(bias).type.dims.size() > 1)) return false;
+  auto type = g.value(g.node(id).outputs[0]).type, inner = type;
+  auto &whole = g.value(rows).type, &w = g.value(n.inputs[1]).type;
+  if (!type.ranked || type.rank() < 3 || whole.rank() != 2 || w.rank() != 2 || !(type.dims.back() == whole.dims[1])) return false;
+  inner.dims.back() = w.dims[0];
+  ValueId x = g.node(joined).inputs[0];
+  if (g.value(x).type.dims != inner.dims) {
+    auto target = reshape_target(g.value(x).type.dims, inner.dims);
+    if (!target) return false;
+    x = g.node(g.insert("Reshape", {x, g.add_constant(Tensor::vector_i64(*target), "shape")}, {inner}, {}, product)).outputs[0];
+  }
+  ValueId y = g.node(g.insert("MatMul", {x, n.inputs[1]}, {type}, {}, product)).outputs[0];
+  if (bias) {
+    NodeId sum = g.insert("Add", {y, bias}, {type}, {}, product);
+    g.node(sum).origin.clear();   // the product stands for the Gemm
+    y = g.node(sum).outputs[0];
+  }
+  g.replace_uses(g.node(id).outputs[0], y);
+  g.erase(id);
+  return true;
+}
+
 }  // namespace
 
 // A zero may lose its sign in a sum.
@@ -222,7 +255,7 @@ Result<bool> normal_form(ir::Graph& g, PassContext& c) {
       changed = true;
       continue;
     }
-    changed |= sum_of_two(g, id) || merge_casts(g, id) || merge_transposes(g, id) || split_transpose(g, id) || merge_reshapes(g, id);
+    changed |= sum_of_two(g, id) || merge_casts(g, id) || merge_transposes(g, id) || split_transpose(g, id) || split_rows(g, id) || merge_reshapes(g, id);
   }
   if (changed) {
     auto swept = dce(g, c);

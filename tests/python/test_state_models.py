@@ -172,7 +172,7 @@ def test_memory_is_what_the_report_says(name, model, ids):
 # ---- through the module itself
 
 def test_a_module_is_compiled_with_its_state():
-    """ge.compile(module, state=...): the names are those of forward's parameters, so the pairs are named."""
+    """ge.compile(module, state=...): names are forward's parameters and what torch.export calls the results."""
     import torch
 
     class Running(torch.nn.Module):
@@ -182,9 +182,7 @@ def test_a_module_is_compiled_with_its_state():
 
     x, seen = torch.randn(1, 3, 4), torch.randn(1, 5, 4)
     dims = {"x": {1: torch.export.Dim("new")}, "seen": {1: torch.export.Dim("past")}}
-    plain = ge.compile(Running(), example_inputs=(x, seen), dynamic_shapes=dims)
-    model = ge.compile(Running(), example_inputs=(x, seen), dynamic_shapes=dims,
-                       state=f"{plain.inputs[1].name}:{plain.outputs[1].name}:1:64")
+    model = ge.compile(Running(), example_inputs=(x, seen), dynamic_shapes=dims, state="seen:cat:1:64")
     state, total = model.new_state(), torch.zeros(1, 1, 4)
     for n in (3, 1, 1, 7):
         piece = torch.randn(1, n, 4)
