@@ -30,11 +30,14 @@
 #include "passes/expand.h"
 #include "passes/fusion.h"
 #include "passes/pass.h"
+#include "tensor/pages.h"
 
 namespace ge {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kLargeConstant = 65536;
 
 // The compile report that stands in the file: nothing of time or machine in it.
 Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerReport& lowered) {
@@ -110,7 +113,12 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
 
 Result<Compiled> finish(Compiled c, const Options& o, const Source& source, const std::vector<RuleVerdict>& verdicts,
                         std::optional<double> moved) {
-  lower::LowerOptions lo{o.reuse_memory, o.reference};
+  // Weights go from the graph into the package one by one: no two of the same are held.
+  auto let_go = [&graph = c.graph](ir::ValueId v) {
+    auto& constant = graph.value(v).constant;
+    if (constant && constant->dtype() != DType::string && constant->bytes() >= kLargeConstant) constant = std::make_shared<const Tensor>(without_data(*constant));
+  };
+  lower::LowerOptions lo{o.reuse_memory, o.reference, let_go};
   lower::LowerReport lowered;
   auto start = std::chrono::steady_clock::now();
   GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
@@ -128,6 +136,7 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   }
   if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
   r["precision"] = precision_report(c.trace, o.precision, moved);
+  c.graph = {};   // constants of it are gone
   GE_RETURN_IF_ERROR(name_model(model, r, o, source));
   start = std::chrono::steady_clock::now();
   GE_RETURN_IF_ERROR(plan_memory(c.package, o, lowered.tensors, r));
@@ -210,6 +219,7 @@ std::string hash_of(std::span<const std::byte> bytes) {
   for (size_t at = kBlock; at < bytes.size(); at += kBlock) {
     auto block = bytes.subspan(at, std::min(kBlock, bytes.size() - at));
     one = hash64(block, one), two = hash64(block, two);
+    let_go_of_pages(block);
   }
   return format("{:016x}{:016x}", one, two);
 }

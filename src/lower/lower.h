@@ -2,6 +2,7 @@
 // needed of them, lifetimes, size expressions, weights. The only place that knows both worlds.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace ge::lower {
 struct LowerOptions {
   bool reuse = true;            // memory reuse, views and in-place included
   bool reference = false;       // every op by its reference kernel (the meaning; slow)
+  std::function<void(ir::ValueId)> read_last = {};   // called for a constant of the graph that is not read again
 };
 
 struct LowerReport {
