@@ -2,7 +2,8 @@
 
 Models of 100 to 100,000 nodes, made here: blocks as in an exported transformer (attention, normalisation, GELU by
 parts) and as in a convolutional network (convolution, folded normalisation, Split, Sigmoid, Concat, residual), small
-enough that their nodes cost more than their weights. Each is compiled in a process of its own; times are the compiler's
+enough that their nodes cost more than their weights; and graphs of odd forms: deep chains, one value with very many
+readers, a Concat of very many operands, moves in a row, very many branches. Each is compiled in a process of its own; times are the compiler's
 own (log level debug), in ms; memory is the process's peak. Near-linear means that ms a thousand nodes stay the same.
 """
 
@@ -83,6 +84,62 @@ def convolutional(count, path):
     m.save(x, [1, width, 8, 8], path)
 
 
+def deep_chain(count, path):
+    """One elementwise node after another: no vector program may hold them all."""
+    m, x = Maker(), "x"
+    while len(m.nodes) < count:
+        x = m.node("Sin" if len(m.nodes) % 2 else "Sigmoid", x)
+    m.save(x, [1, 64], path)
+
+
+def wide_fan_out(count, path):
+    """One value with half as many readers as there are nodes, summed up pair by pair."""
+    m = Maker()
+    level = [m.node("Mul", "x", m.constant(np.full(64, 1 + i))) for i in range(count // 2)]
+    while len(level) > 1:
+        level = [m.node("Add", *level[i:i + 2]) if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
+    m.save(level[0], [1, 64], path)
+
+
+def wide_concat(count, path):
+    """A Concat of as many operands as there are nodes."""
+    m = Maker()
+    parts = [m.node("Relu" if i % 2 else "Sin", "x") for i in range(count - 3)]
+    m.save(m.node("ReduceSum", m.node("Concat", *parts, axis=0), m.constant([0], np.int64), keepdims=1), [1, 64], path)
+
+
+def moves(count, path):
+    """Reshapes and transposes in a row, with a product now and then."""
+    m, x = Maker(), "x"
+    to = [m.constant(s, np.int64) for s in ([4, 4, 4], [8, 8], [1, 64])]
+    while len(m.nodes) < count:
+        x = m.node("Transpose", m.node("Reshape", x, to[0]), perm=[2, 0, 1])
+        x = m.node("Transpose", m.node("Reshape", x, to[1]), perm=[1, 0])
+        x = m.node("Reshape", x, to[2])
+        if len(m.nodes) % 50 < 5:
+            x = m.node("MatMul", x, m.weight(64, 64))
+    m.save(x, [1, 64], path)
+
+
+def branches(count, path):
+    """Ifs that data decide, a tenth as many as there are nodes, each with two graphs of four."""
+    m, x = Maker(), "x"
+    flag = m.node("Greater", m.node("ReduceSum", "x", keepdims=0), m.constant(0))
+    while len(m.nodes) * 10 < count:
+        graphs = []
+        for k, op in enumerate(("Sin", "Exp")):
+            inner, v = Maker(), x
+            inner.constants = []
+            names = [f"b{len(m.nodes)}_{k}_{i}" for i in range(4)]
+            for i, name in enumerate(names):
+                inner.nodes.append(helper.make_node(op if i % 2 else "Sigmoid", [v], [name], name=name))
+                v = name
+            graphs.append(helper.make_graph(inner.nodes, f"g{k}", [], [helper.make_tensor_value_info(v, TensorProto.FLOAT, [1, 64])]))
+        x = m.node("If", flag, then_branch=graphs[0], else_branch=graphs[1])
+    m.save(x, [1, 64], path)
+
+
+MODELS = (transformer, convolutional, deep_chain, wide_fan_out, wide_concat, moves, branches)
 CHILD = """
 import logging, re, sys, time
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.DEBUG)
@@ -108,13 +165,14 @@ def measure(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--models", nargs="*", default=[f.__name__ for f in MODELS], choices=[f.__name__ for f in MODELS])
     a = parser.parse_args()
     results, missed = {}, []
     stages = ("fuse", "vector_regions", "lower", "plan", "total", "peak")
     print("| model | nodes | " + " | ".join(f"{s} {'MB' if s == 'peak' else 'ms'}" for s in stages) + " | ms a 1,000 nodes |")
     print("|" + "---|" * (len(stages) + 3))
     with tempfile.TemporaryDirectory() as folder:
-        for make in (transformer, convolutional):
+        for make in (f for f in MODELS if f.__name__ in a.models):
             for size in a.sizes:
                 path = os.path.join(folder, "model.onnx")
                 make(size, path)

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,11 +9,35 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
 #include <new>
 
 #include "base/text.h"
 
 namespace ge {
+namespace {
+
+// What open files are mapped to: address -> end.
+std::mutex mapped_mutex;
+std::map<uintptr_t, uintptr_t>& mapped_ranges() {
+  static auto* ranges = new std::map<uintptr_t, uintptr_t>();   // outlives files that statics hold
+  return *ranges;
+}
+// A child of a fork, whatever other threads were at, finds it open.
+[[maybe_unused]] const int at_fork = pthread_atfork([] { mapped_mutex.lock(); }, [] { mapped_mutex.unlock(); }, [] { mapped_mutex.unlock(); });
+void remember(const std::byte* data, size_t size) {
+  std::lock_guard lock(mapped_mutex);
+  auto first = reinterpret_cast<uintptr_t>(data);
+  mapped_ranges()[first] = (first + size + 65535) / 65536 * 65536;
+}
+void forget(const std::byte* data) {
+  std::lock_guard lock(mapped_mutex);
+  mapped_ranges().erase(reinterpret_cast<uintptr_t>(data));
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -42,6 +67,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::from_descriptor(int fd, co
     }
     file->data_ = static_cast<const std::byte*>(p);
     file->mapped_ = true;
+    remember(file->data_, file->size_);
   }
   ::close(fd);
   return std::shared_ptr<const MappedFile>(std::move(file));
@@ -75,6 +101,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open_row(std::span<const F
     if (one->size_ != size) return error(code::kParse, format("File {} has {} bytes instead of {}.", path, one->size_, size), "it was cut or changed after it was made");
     if (size && mremap(const_cast<std::byte*>(one->data_), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, start + at[i]) == MAP_FAILED)
       return error(code::kRead, format("File {} cannot be mapped: {}.", path, std::strerror(errno)));
+    forget(one->data_);
     const_cast<MappedFile&>(*one).data_ = nullptr;  // it lies in the row now
   }
   return std::shared_ptr<const MappedFile>(std::move(row));
@@ -93,10 +120,21 @@ std::shared_ptr<const MappedFile> MappedFile::from_bytes(std::span<const std::by
 
 MappedFile::~MappedFile() {
   if (!data_) return;
+  if (mapped_) forget(data_);
   if (mapped_)
     munmap(const_cast<std::byte*>(data_), size_);
   else
     ::operator delete(const_cast<std::byte*>(data_), std::align_val_t(64));
+}
+
+void let_go_of_pages(std::span<const std::byte> bytes) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto first = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
+  auto end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  if (first >= end) return;
+  std::lock_guard lock(mapped_mutex);
+  auto it = mapped_ranges().upper_bound(first);
+  if (it != mapped_ranges().begin() && end <= std::prev(it)->second) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 namespace {
@@ -107,7 +145,7 @@ Error cannot(const std::string& path, const char* what, int why) {
 }
 
 // The parts on disk under a name of their own; 0 or why not.
-int write_aside(const std::string& temporary, std::span<const std::span<const std::byte>> parts) {
+int write_aside(const std::string& temporary, std::span<const std::span<const std::byte>> parts, bool durable) {
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return errno;
   auto failed = [&] {
@@ -125,14 +163,14 @@ int write_aside(const std::string& temporary, std::span<const std::span<const st
       p += n, left -= static_cast<size_t>(n);
     }
   }
-  if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return failed();
+  if (durable && ::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return failed();
   ::close(fd);
   return 0;
 }
 
 }  // namespace
 
-Status write_files(std::span<const FileContent> files) {
+Status write_files(std::span<const FileContent> files, bool durable) {
   static std::atomic<unsigned> counter{0};
   std::vector<std::string> aside;
   auto failed = [&](size_t index, const char* what, int why, const std::vector<std::string>& made) {
@@ -142,7 +180,7 @@ Status write_files(std::span<const FileContent> files) {
   };
   for (size_t i = 0; i < files.size(); ++i) {
     std::string temporary = format("{}.{}.{}.tmp", files[i].path, getpid(), counter.fetch_add(1));
-    if (int why = write_aside(temporary, files[i].parts)) return failed(i, "written", why, {});
+    if (int why = write_aside(temporary, files[i].parts, durable)) return failed(i, "written", why, {});
     aside.push_back(std::move(temporary));
   }
   std::vector<std::string> made;
@@ -154,9 +192,9 @@ Status write_files(std::span<const FileContent> files) {
   return ok();
 }
 
-Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, bool durable) {
   FileContent one{path, {parts.begin(), parts.end()}};
-  return write_files(std::span(&one, 1));
+  return write_files(std::span(&one, 1), durable);
 }
 
 Status write_file(const std::string& path, std::string_view text) {

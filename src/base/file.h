@@ -39,15 +39,19 @@ class MappedFile {
   bool mapped_ = false;
 };
 
+// Bytes of an open MappedFile leave this process's memory until they are read again; other memory stays as it is.
+void let_go_of_pages(std::span<const std::byte> bytes);
+
 struct FileContent {
   std::string path;
   std::vector<std::span<const std::byte>> parts;  // one after another
 };
 
 // Writes each to a temporary file beside its path, then renames them in order. Where that fails, files that
-// were not there before are removed again.
-Status write_files(std::span<const FileContent> files);
-Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
+// were not there before are removed again. durable: they are on the disk when this returns; what is checked before it
+// is used and can be made again need not be.
+Status write_files(std::span<const FileContent> files, bool durable = true);
+Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, bool durable = true);
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace ge

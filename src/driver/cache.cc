@@ -79,7 +79,7 @@ Status cache_put(const std::string& folder, const std::string& key, const om::Pa
   std::error_code e;
   fs::create_directories(folder, e);
   if (e) return error(code::kWrite, format("The cache folder {} cannot be made: {}.", folder, e.message()));
-  GE_RETURN_IF_ERROR(om::write(p, folder + "/" + key + ".om"));
+  GE_RETURN_IF_ERROR(om::write(p, folder + "/" + key + ".om", false));
   cache_prune(folder, cache_limit());
   return ok();
 }

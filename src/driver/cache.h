@@ -1,5 +1,5 @@
 // The compile cache: finished .om files by the content of model and options. Safe for many processes: files
-// are written aside and renamed, a damaged one is compiled anew. The folder is bounded; the files that were
+// are written aside and renamed, a damaged one is compiled anew (so none is forced to the disk). The folder is bounded; the files that were
 // used longest ago go first.
 #pragma once
 

@@ -32,11 +32,14 @@
 #include "passes/expand.h"
 #include "passes/fusion.h"
 #include "passes/pass.h"
+#include "tensor/pages.h"
 
 namespace ge {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kLargeConstant = 65536;
 
 // The compile report that stands in the file: nothing of time or machine in it.
 Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerReport& lowered) {
@@ -130,9 +133,16 @@ lower::LowerOptions lower_options(const Options& o) { return {o.reuse_memory, o.
 
 Result<Compiled> finish(Compiled c, const Options& o, const Source& source, const std::vector<RuleVerdict>& verdicts,
                         std::optional<double> moved) {
+  // Weights go from the graph into the package one by one: no two of the same are held.
+  auto let_go = [&graph = c.graph](ir::ValueId v) {
+    auto& constant = graph.value(v).constant;
+    if (constant && constant->dtype() != DType::string && constant->bytes() >= kLargeConstant) constant = std::make_shared<const Tensor>(without_data(*constant));
+  };
+  lower::LowerOptions lo = lower_options(o);
+  lo.read_last = let_go;
   lower::LowerReport lowered;
   auto start = std::chrono::steady_clock::now();
-  GE_TRY(c.package, lower::lower(c.graph, lower_options(o), lowered));
+  GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
   log_time("lower", start);
   auto& model = c.package.model;
   GE_TRY(auto lanes, lanes_of(o));
@@ -147,6 +157,7 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   }
   if (!o.op_backend.empty()) r["op_backend"] = o.op_backend;
   r["precision"] = precision_report(c.trace, o.precision, moved);
+  c.graph = {};   // constants of it are gone
   GE_RETURN_IF_ERROR(name_model(model, r, o, source));
   start = std::chrono::steady_clock::now();
   GE_TRY(r["bodies"], plan_bodies(c.package, lowered, c.trace, plan_options(o)));
@@ -235,6 +246,7 @@ std::string hash_of(std::span<const std::byte> bytes) {
   for (size_t at = kBlock; at < bytes.size(); at += kBlock) {
     auto block = bytes.subspan(at, std::min(kBlock, bytes.size() - at));
     one = hash64(block, one), two = hash64(block, two);
+    let_go_of_pages(block);
   }
   return format("{:016x}{:016x}", one, two);
 }

@@ -20,7 +20,7 @@ struct CompiledPart {
 
 struct Compiled {
   om::Package package;
-  ir::Graph graph;                 // as it was lowered, for dumps
+  ir::Graph graph;                 // after the passes; optimize_graph alone gives it
   passes::Trace trace;
   double milliseconds = 0;
   bool from_cache = false;         // then graph and trace are empty; the package's notes say it all

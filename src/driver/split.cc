@@ -21,6 +21,7 @@
 #include "om/writer.h"
 #include "passes/pass.h"
 #include "runtime/cpu_count.h"
+#include "tensor/pages.h"
 
 namespace ge {
 namespace {
@@ -48,7 +49,10 @@ Options part_options(const Options& o, const std::string& name) {
 std::string key_of(const ir::Graph& g, const Options& o) {
   Sha256 text;
   text.update(ir::print(g));
-  return cache_key(g, {}, text.hex(), "part " + options_text(o));
+  std::string key = cache_key(g, {}, text.hex(), "part " + options_text(o));
+  for (size_t i = 0; i < g.value_capacity(); ++i)
+    if (auto& c = g.value(ir::ValueId{static_cast<int32_t>(i)}).constant) rest(*c);
+  return key;
 }
 
 // Where a part's .om lies until it has been opened.
@@ -101,7 +105,7 @@ Status compile_part(const ir::Graph& graph, const Options& o, const std::string&
     fs::create_directories(o.debug_dir, e);
   }
   GE_TRY(Compiled done, build(graph, o, {key, {}}));
-  return om::write(done.package, path);
+  return om::write(done.package, path, false);
 }
 
 // Every part from the cache or compiled, as many at a time as there are CPUs.
@@ -117,7 +121,10 @@ Status compile_parts(const CutModel& cut, const Options& o, std::vector<Compilin
     c.key = key_of(graph, own);
     if (shelf->cached() && o.cache_mode != "force" && o.debug_dir.empty()) c.package = cache_find(shelf->folder(), c.key);
     c.from_cache = c.package.has_value();
-    if (c.from_cache) continue;
+    if (c.from_cache) {
+      let_go_of_pages(c.package->weights);   // its checksums were verified
+      continue;
+    }
     c.aside = shelf->aside(c.key);
     job_of.push_back(i);
     jobs.push_back([&graph, own, &c] { return compile_part(graph, own, c.key, c.aside); });
@@ -180,6 +187,7 @@ Result<Compiled> compile_split(ir::Graph graph, const Options& o, const Source& 
   GE_TRY(CutModel model, cut(std::move(graph), o));
   std::vector<Compiling> parts;
   GE_RETURN_IF_ERROR(compile_parts(model, o, parts));
+  for (auto& p : model.parts) p.graph = {};   // their weights have been laid out
   om::LinkJob job{{}, model.inputs, model.outputs, output_names};
   std::vector<Json> notes;
   Compiled c;

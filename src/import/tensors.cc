@@ -165,12 +165,12 @@ Result<DType> element_type(int32_t data_type, std::string_view what) {
 }
 
 Result<Tensor> TensorReader::from_raw(const TensorProto& p, DType t, Bytes raw,
-                                      std::shared_ptr<const void> keep) {
+                                      const std::shared_ptr<const MappedFile>& file) {
   auto align = static_cast<uintptr_t>(size_of(t) > 8 ? 8 : size_of(t));
   bool aligned = reinterpret_cast<uintptr_t>(raw.data()) % align == 0;
   // Truth values are copied to make them 0 or 1, whatever the file has.
   if (aligned && !raw.empty() && bits(t) >= 8 && t != DType::boolean)
-    return Tensor::borrow(t, p.dims, raw.data(), std::move(keep));
+    return Tensor::borrow(t, p.dims, raw.data(), file);
   Tensor out(t, p.dims);
   if (bits(t) < 8) {
     unpack(t, reinterpret_cast<const uint8_t*>(raw.data()), out.count(), out.as<uint8_t>());
@@ -179,6 +179,7 @@ Result<Tensor> TensorReader::from_raw(const TensorProto& p, DType t, Bytes raw,
   } else if (!raw.empty()) {
     std::memcpy(out.mutable_data(), raw.data(), raw.size());
   }
+  let_go_of_pages(raw);   // the copy is what is read from now on
   return out;
 }
 

@@ -25,7 +25,7 @@ class TensorReader {
 
  private:
   Result<Tensor> from_raw(const TensorProto& proto, DType dtype, Bytes raw,
-                          std::shared_ptr<const void> keep);
+                          const std::shared_ptr<const MappedFile>& file);
 
   std::shared_ptr<const MappedFile> model_;
   ExternalData external_;

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "lower/expressions.h"
+#include "tensor/pages.h"
 
 namespace ge::lower {
 namespace {
@@ -17,10 +18,10 @@ using plan::StorageKind;
 
 class Emitter {
  public:
-  Emitter(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, Shared& shared)
-      : g_(g), placement_(placement), lowered_(lowered), shared_(shared), package_(shared.package), exprs_(p_), buffer_of_(placement.storages().size(), -1) {}
+  Emitter(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, const EmitOptions& options, Shared& shared)
+      : g_(g), placement_(placement), lowered_(lowered), options_(options), shared_(shared), package_(shared.package), exprs_(p_), buffer_of_(placement.storages().size(), -1) {}
 
-  Status run(bool reuse, size_t program) {
+  Status run(size_t program) {
     number_ports();
     symbols();
     state_symbols();
@@ -35,7 +36,7 @@ class Emitter {
       segment->end = first = end;
       p_.segments.push_back(std::move(segment));
     }
-    p_.reuse = reuse;
+    p_.reuse = options_.reuse;
     sizes_from_data();
     for (auto& s : p_.symbols)
       if (!sourced_.count(s->name))
@@ -234,7 +235,8 @@ class Emitter {
 
   void weight(size_t s) {
     const Tensor held = tensor_of(s);   // a reference to its memory, that of a packed one the last
-    if (auto packed = lowered_.packed_of.find(static_cast<int>(s)); packed != lowered_.packed_of.end()) lowered_.packed[packed->second] = Tensor();
+    auto packed = lowered_.packed_of.find(static_cast<int>(s));
+    if (packed != lowered_.packed_of.end()) lowered_.packed[packed->second] = Tensor();
     const Tensor t = held.dtype() == DType::string ? numbers_of(held) : held;
     uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
     auto& weights = shared_.weights;
@@ -248,6 +250,8 @@ class Emitter {
       weights.insert(weights.end(), t.raw().begin(), t.raw().end());
       shared_.by_hash.emplace(h, std::pair(offset, t.bytes()));
     }
+    rest(held);
+    if (ValueId v = placement_.storages()[s].value; v && packed == lowered_.packed_of.end() && options_.read_last) options_.read_last(v);
     auto [at, fresh] = weight_buffer_.emplace(std::pair(offset, t.bytes()), static_cast<int>(p_.buffers.size()));
     buffer_of_[s] = at->second;
     if (!fresh) return;
@@ -311,6 +315,7 @@ class Emitter {
   const ir::Graph& g_;
   const plan::Placement& placement_;
   Lowered& lowered_;
+  const EmitOptions& options_;
   Shared& shared_;
   om::Package& package_;
   om::ProgramT p_;
@@ -324,10 +329,10 @@ class Emitter {
 
 }  // namespace
 
-Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, bool reuse, Shared& shared,
+Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, const EmitOptions& options, Shared& shared,
             size_t program, std::vector<std::string>& tensors) {
-  Emitter e(g, placement, lowered, shared);
-  GE_RETURN_IF_ERROR(e.run(reuse, program));
+  Emitter e(g, placement, lowered, options, shared);
+  GE_RETURN_IF_ERROR(e.run(program));
   tensors = e.take_tensors();
   return ok();
 }

@@ -2,6 +2,7 @@
 // Private to src/lower.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -62,9 +63,14 @@ struct Shared {
   std::map<std::string, uint32_t> texts;       // their numbers
 };
 
+struct EmitOptions {
+  bool reuse = true;
+  std::function<void(ir::ValueId)> read_last;   // called for a constant of the graph that is not read again
+};
+
 // One program: symbols, ports, buffers, tasks, segments; its weights go to the shared ones. tensors: a name for
 // each buffer. What lowering packed is given back as soon as it is written.
-Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, bool reuse, Shared& shared,
+Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, const EmitOptions& options, Shared& shared,
             size_t program, std::vector<std::string>& tensors);
 
 }  // namespace ge::lower

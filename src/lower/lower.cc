@@ -12,6 +12,7 @@
 #include "kernels/kernel.h"
 #include "lower/emit.h"
 #include "ops/op.h"
+#include "tensor/pages.h"
 
 namespace ge::lower {
 namespace {
@@ -49,6 +50,8 @@ class Lowering {
   void lifetimes();
   void in_place();
   int weight_storage(const Tensor& t);
+  void count_readers();
+  void has_read(NodeId id);
 
   const ir::Graph& g_;
   const LowerOptions& options_;
@@ -61,7 +64,30 @@ class Lowering {
   std::vector<int>&first_ = lowered_.first, &last_ = lowered_.last;
   std::multimap<uint64_t, int> weight_by_hash_;
   std::set<std::string> reference_;
+  std::vector<int> readers_;             // of each constant: nodes that are not lowered yet
+  std::vector<bool> in_memory_;          // of each storage: some task reads it where it lies
 };
+
+void Lowering::count_readers() {
+  readers_.assign(g_.value_capacity(), 0);
+  for (NodeId id : g_.order())
+    for (ValueId v : g_.node(id).inputs)
+      if (v && g_.is_constant(v)) ++readers_[static_cast<size_t>(v.v)];
+  for (ValueId v : g_.outputs) ++readers_[static_cast<size_t>(v.v)];
+}
+
+// Constants that were read for the last time: what tasks need of them was packed.
+void Lowering::has_read(NodeId id) {
+  const bool view = placement_.is_view(id);
+  for (ValueId v : g_.node(id).inputs) {
+    if (!v || !g_.is_constant(v)) continue;
+    rest(*g_.value(v).constant);
+    auto s = static_cast<size_t>(placement_.at(v).storage);
+    in_memory_.resize(placement_.storages().size());
+    if (view) in_memory_[s] = true;
+    if (--readers_[static_cast<size_t>(v.v)] == 0 && !in_memory_[s] && options_.read_last) options_.read_last(v);
+  }
+}
 
 int Lowering::weight_storage(const Tensor& t) {
   bool strings = t.dtype() == DType::string;  // they have no bytes
@@ -133,6 +159,8 @@ Operand Lowering::operand(const Arg& a, ops::LowerContext& c, const std::vector<
       ValueId v{a.index};
       auto& type = g_.value(v).type;
       o.storage = placement_.at(v).storage;
+      in_memory_.resize(placement_.storages().size());
+      in_memory_[static_cast<size_t>(o.storage)] = true;
       o.dtype = type.dtype;
       o.view = placement_.at(v).view;
       o.ranked = type.ranked && type.kind == ir::TypeKind::tensor;
@@ -375,12 +403,14 @@ void Lowering::copy_states() {
 }
 
 Status Lowering::lower_graphs() {
+  LowerOptions inside = options_;
+  inside.read_last = nullptr;   // their values are not the graph's
   for (auto& t : tasks_)
     for (auto& graph : t.spec.graphs) {
       size_t here = report_.bodies.size();
       for (auto& [key, attr] : g_.node(t.node).attrs)
         if (auto* p = std::get_if<std::shared_ptr<ir::Graph>>(&attr); p && *p == graph) report_.bodies.push_back({format("{} of {}", key, g_.node(t.node).name), -1});
-      auto index = Lowering(*graph, options_, report_, shared_, true).run();
+      auto index = Lowering(*graph, inside, report_, shared_, true).run();
       if (!index.ok()) return Status(std::move(index).take_error()).context(format("{} in {}", graph->name, g_.node(t.node).name));
       t.programs.push_back(*index);
       report_.bodies[here].program = *index;
@@ -411,8 +441,10 @@ void Lowering::report_states() {
 Result<int> Lowering::run() {
   std::vector<std::string> failures;
   Error first_failure;
+  count_readers();
   for (NodeId id : g_.order()) {
     auto s = lower_node(id);
+    has_read(id);
     if (s.ok()) continue;
     if (failures.empty()) first_failure = s.error();
     failures.push_back(format("{} ({}): {}", g_.node(id).name, g_.node(id).op, s.error().message));
@@ -430,7 +462,7 @@ Result<int> Lowering::run() {
   programs.push_back(nullptr);
   GE_RETURN_IF_ERROR(lower_graphs());
   std::vector<std::string> tensors;
-  GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, options_.reuse, shared_, program, tensors));
+  GE_RETURN_IF_ERROR(emit(g_, placement_, lowered_, {options_.reuse, options_.read_last}, shared_, program, tensors));
   if (program == 0) report_.tensors = std::move(tensors);
   report_states();
   report_.tasks += static_cast<int>(tasks_.size());

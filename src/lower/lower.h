@@ -2,6 +2,7 @@
 // needed of them, lifetimes, size expressions, weights. The only place that knows both worlds.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct LowerOptions {
   bool reuse = true;            // memory reuse, views and in-place included
   bool reference = false;       // every op by its reference kernel (the meaning; slow)
   bool aliases = true;          // views, parts and in-place; without reuse there are none in any case
+  std::function<void(ir::ValueId)> read_last = {};   // called for a constant of the graph that is not read again
 };
 
 struct LowerReport {

@@ -70,12 +70,12 @@ std::vector<std::byte> to_bytes(const Package& p) {
   return out;
 }
 
-Status write(const Package& p, const std::string& path) {
+Status write(const Package& p, const std::string& path, bool durable) {
   namespace fs = std::filesystem;
   if (p.external_weight == ExternalWeight::none || p.weights.empty()) {
     auto head = head_bytes(p.model, p.notes, p.weights);
     std::span<const std::byte> parts[2] = {head, p.weights};
-    return write_file(path, parts);
+    return write_file(path, parts, durable);
   }
   fs::path om(path), weights = om.parent_path() / kWeightFolder;
   GE_TRY(auto apart, set_apart(p, om.filename().string()));
@@ -86,7 +86,7 @@ Status write(const Package& p, const std::string& path) {
   files.push_back({path, {head}});
   std::error_code ignored;  // a folder that cannot be made fails the files in it
   bool made = p.external_weight == ExternalWeight::each && fs::create_directory(weights, ignored);
-  Status s = write_files(files);
+  Status s = write_files(files, durable);
   if (!s.ok() && made) fs::remove(weights, ignored);
   return s;
 }

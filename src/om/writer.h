@@ -14,6 +14,7 @@ std::vector<std::byte> to_bytes(const Package& p);
 std::vector<std::byte> head_to_bytes(const Package& p);
 // The .om file, and the weight files where p.external_weight asks for such. All are written aside and renamed,
 // the .om last; where one cannot be written, none is left.
-Status write(const Package& p, const std::string& path);
+// durable: it is on the disk when this returns.
+Status write(const Package& p, const std::string& path, bool durable = true);
 
 }  // namespace ge::om

@@ -65,22 +65,37 @@ int concat_axis(const Graph& g, const Node& n) {
   return wrap_axis(attr_int(n, "axis", 0), g.value(n.outputs[0]).type.rank());
 }
 
-std::optional<Strided> place_concat(const Graph& g, const Node& n, int input, const Strided& out) {
-  for (int i = 0; i <= input; ++i)
-    if (!g.value(n.inputs[static_cast<size_t>(i)]).type.ranked) return std::nullopt;
+// Where inputs [first, end) begin inside the output; none from the first on whose shape is not known.
+std::vector<std::optional<Strided>> parts_of(const Graph& g, const Node& n, const Strided& out, size_t first, size_t end) {
+  std::vector<std::optional<Strided>> parts(end - first);
   auto axis = static_cast<size_t>(concat_axis(g, n));
-  Strided part = out;
-  Dim before(0);
-  for (int i = 0; i < input; ++i) before = before + g.value(n.inputs[static_cast<size_t>(i)]).type.dims[axis];
-  part.offset = out.offset + before * out.strides[axis];
-  part.dims[axis] = g.value(n.inputs[static_cast<size_t>(input)]).type.dims[axis];
-  return part;
+  int64_t known = 0;
+  Dim open;
+  for (size_t i = 0; i < end; ++i) {
+    auto& type = g.value(n.inputs[i]).type;
+    if (!type.ranked) break;
+    auto& size = type.dims[axis];
+    if (i >= first) {
+      auto& part = parts[i - first].emplace(out);
+      part.offset = out.offset + (open + Dim(known)) * out.strides[axis];
+      part.dims[axis] = size;
+    }
+    if (size.known()) known += size.value();
+    else open = open + size;
+  }
+  return parts;
+}
+
+std::optional<Strided> place_concat(const Graph& g, const Node& n, int input, const Strided& out) {
+  auto i = static_cast<size_t>(input);
+  return std::move(parts_of(g, n, out, i, i + 1)[0]);
 }
 
 Status lower_concat(LowerContext& c) {
+  auto parts = parts_of(c.graph, c.node, c.out_view(), 0, c.node.inputs.size());
   for (int i = 0; i < c.inputs(); ++i) {
     if (product(c.type(i).dims).is(0)) continue;
-    c.call("move.copy", {c.in(i)}, {c.out_as(0, *place_concat(c.graph, c.node, i, c.out_view()))});
+    c.call("move.copy", {c.in(i)}, {c.out_as(0, *std::move(parts[static_cast<size_t>(i)]))});
   }
   return ok();
 }
@@ -170,9 +185,9 @@ Status upgrade_split(UpgradeContext& c) {
 Dim split_start(const Graph& g, const Node& n, size_t axis, int output) {
   auto i = static_cast<size_t>(output);
   if (n.inputs.size() > 1 && n.inputs[1]) {
-    auto e = *g.elements(n.inputs[1]);
     Dim at;
-    for (size_t k = 0; k < i; ++k) at = at + e[k];
+    auto& sizes = g.value(n.inputs[1]);
+    for (size_t k = 0; k < i; ++k) at = at + (sizes.content ? (*sizes.content)[k] : Dim(sizes.constant->at_int(static_cast<int64_t>(k))));
     return at;
   }
   auto count = static_cast<int64_t>(n.outputs.size());

@@ -5,6 +5,7 @@
 
 #include "ops/evaluate.h"
 #include "passes/pass.h"
+#include "tensor/pages.h"
 
 namespace ge::passes {
 namespace {
@@ -96,6 +97,8 @@ Result<bool> fold(ir::Graph& g, PassContext& c) {
     const bool free = unpacks(g, n), weight = !free && made - freed > c.options.fold_limit && makes_weights(g, n) && weights + made <= kMostWeights;
     if (!free && !weight && grown + made - freed > c.options.fold_limit) continue;
     auto values = ops::evaluate(g, n);
+    for (auto v : n.inputs)
+      if (v) rest(*g.value(v).constant);
     if (!values.ok()) continue;  // it stays, and runs
     if (weight) weights += made;
     else if (!free) grown += std::max<int64_t>(0, made - freed);

@@ -6,6 +6,7 @@
 #include "ir/verify.h"
 #include "passes/order.h"
 #include "passes/pass.h"
+#include "tensor/pages.h"
 
 namespace ge::passes {
 
@@ -40,6 +41,16 @@ std::vector<Pass> pipeline() {
   };
 }
 
+namespace {
+
+// What a pass has read of the model's file leaves memory.
+void rest_all(const ir::Graph& g) {
+  for (size_t i = 0; i < g.value_capacity(); ++i)
+    if (auto& c = g.value(ir::ValueId{static_cast<int32_t>(i)}).constant) ge::rest(*c);
+}
+
+}  // namespace
+
 Status run_pipeline(ir::Graph& g, PassContext& context) {
   GE_RETURN_IF_ERROR(infer(g));
   for (auto& pass : pipeline()) {
@@ -58,6 +69,7 @@ Status run_pipeline(ir::Graph& g, PassContext& context) {
       GE_RETURN_IF_ERROR(infer(g).context("inference after pass " + name));
     }
     if (context.options.verify) GE_RETURN_IF_ERROR(ir::verify(g).context("after pass " + name));
+    if (any) rest_all(g);
     if (any && context.options.dump) context.options.dump(g, name);
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     context.times.push_back({name, ms, any});

@@ -1,6 +1,7 @@
 #include "plan/placement.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ops/physical.h"
 
@@ -146,12 +147,14 @@ void Placement::place_parts(const std::vector<NodeId>& order) {
     // Its parts may be made before its size is known.
     if (decided_by_data(g_, g_.value(out).type) || !takes_parts(*op, n)) continue;
     own(out);
+    std::map<ValueId, int> count;
+    for (ValueId in : n.inputs) ++count[in];
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       ValueId in = n.inputs[i];
       if (!in) continue;
       auto& v = g_.value(in);
       auto& place = places_[static_cast<size_t>(in.v)];
-      bool twice = std::count(n.inputs.begin(), n.inputs.end(), in) > 1;
+      bool twice = count[in] > 1;
       if (!v.producer || v.constant || place.storage >= 0 || twice || output_of_[static_cast<size_t>(in.v)] >= 0 || g_.elements(in)) continue;
       auto* maker = ops::find(g_.node(v.producer).op);
       if (maker && (!takes_parts(*maker, g_.node(v.producer)) || maker->executor)) continue;  // it would have to be copied: the view stays, Concat copies

@@ -1,11 +1,27 @@
 #include "tensor/tensor.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <new>
 
 #include "tensor/half.h"
 
 namespace ge {
+namespace {
+
+constexpr size_t kLarge = size_t(1) << 20;
+
+// Large blocks are the system's own, so that freeing one gives it back: what stands between two others in a heap stays.
+std::shared_ptr<const void> memory(size_t bytes) {
+  if (bytes >= kLarge) {
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED) return {p, [bytes](const void* q) { munmap(const_cast<void*>(q), bytes); }};
+  }
+  return {::operator new(bytes ? bytes : 1, std::align_val_t(64)), [](const void* q) { ::operator delete(const_cast<void*>(q), std::align_val_t(64)); }};
+}
+
+}  // namespace
 
 std::vector<int64_t> dense_strides(std::span<const int64_t> dims) {
   std::vector<int64_t> s(dims.size());
@@ -23,12 +39,8 @@ Tensor::Tensor(DType dtype, std::vector<int64_t> dims) : dtype_(dtype), dims_(st
     strings_ = std::make_shared<std::vector<std::string>>(static_cast<size_t>(count()));
     return;
   }
-  size_t n = bytes() ? bytes() : 1;
-  auto* p = static_cast<std::byte*>(::operator new(n, std::align_val_t(64)));
-  data_ = p;
-  keep_ = std::shared_ptr<const void>(p, [](const void* q) {
-    ::operator delete(const_cast<void*>(q), std::align_val_t(64));
-  });
+  keep_ = memory(bytes());
+  data_ = static_cast<const std::byte*>(keep_.get());
 }
 
 Tensor Tensor::borrow(DType dtype, std::vector<int64_t> dims, const std::byte* data,

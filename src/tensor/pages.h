@@ -1,0 +1,13 @@
+// Large tensors while compiling: weights that lie in a mapped file, and such as are not read again.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace ge {
+
+// Of a large tensor in a mapped file: its pages leave memory until they are read again. Of others nothing.
+void rest(const Tensor& t);
+// Type and shape alone, for a tensor that is not read again.
+Tensor without_data(const Tensor& t);
+
+}  // namespace ge

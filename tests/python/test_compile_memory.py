@@ -1,0 +1,86 @@
+"""Compiling holds weights once: its peak of memory over that of a one-node model, beside the model's size."""
+
+import json
+import os
+import subprocess
+import sys
+
+import ge
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+BAR = 2.5      # of the model's bytes, external data included
+ATC = os.path.join(os.path.dirname(ge.__file__), "bin", "atc")
+# From a process that is small itself: what a child had before exec counts as its own.
+PEAK = """
+import json, os, sys
+pid = os.fork()
+if pid == 0:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, used = os.wait4(pid, 0)
+print(json.dumps([status, used.ru_maxrss * 1024]))
+"""
+
+
+def peak(model, folder, *options):
+    """Peak RSS of atc."""
+    done = subprocess.run([sys.executable, "-S", "-E", "-c", PEAK, ATC, f"--model={model}", "--framework=5", f"--output={folder}/out",
+                           "--soc_version=any", "--export_compile_stat=0", *options], capture_output=True, text=True, check=True)
+    status, bytes_ = json.loads(done.stdout)
+    assert status == 0, done.stderr
+    return bytes_
+
+
+def save(nodes, weights, inputs, output, path, external=False):
+    random = np.random.RandomState(0)
+    tensors = [numpy_helper.from_array(w if isinstance(w, np.ndarray) else random.standard_normal(w).astype(np.float32), n) for n, w in weights.items()]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(*i) for i in inputs], [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path, save_as_external_data=external, location="weights.bin" if external else None, size_threshold=1024)
+    return sum(os.path.getsize(os.path.join(os.path.dirname(path), f)) for f in os.listdir(os.path.dirname(path)))
+
+
+def products(transposed=False):
+    """Eight products of 18 MB each; Gemm with transB turns its weight first."""
+    nodes, weights, x = [], {}, "x"
+    for i in range(8):
+        weights[f"w{i}"], weights[f"b{i}"] = (2048, 2304) if i % 2 == transposed else (2304, 2048), (2304 if i % 2 == 0 else 2048,)
+        if transposed:
+            nodes.append(helper.make_node("Gemm", [x, f"w{i}", f"b{i}"], [f"y{i}"], transB=1))
+        else:
+            nodes += [helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"]), helper.make_node("Add", [f"m{i}", f"b{i}"], [f"y{i}"])]
+        x = f"y{i}"
+    return nodes, weights, [("x", TensorProto.FLOAT, [4, 2048])], x
+
+
+def convolutions():
+    nodes, weights, x = [], {"scale": np.ones(1024, np.float32), "zero": np.zeros(1024, np.float32)}, "x"
+    for i in range(4):
+        weights[f"w{i}"] = (1024, 1024, 3, 3)
+        nodes += [helper.make_node("Conv", [x, f"w{i}"], [f"c{i}"], pads=[1] * 4), helper.make_node("BatchNormalization", [f"c{i}", "scale", "zero", "zero", "scale"], [f"n{i}"]),
+                  helper.make_node("Relu", [f"n{i}"], [f"y{i}"])]
+        x = f"y{i}"
+    return nodes, weights, [("x", TensorProto.FLOAT, [1, 1024, 8, 8])], x
+
+
+def lookup():
+    """A table that lies as it is, and a product with it."""
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["rows"]), helper.make_node("Transpose", ["table"], ["turned"], perm=[1, 0]),
+             helper.make_node("MatMul", ["rows", "turned"], ["y"])]
+    return nodes, {"table": (36000, 1024)}, [("ids", TensorProto.INT64, [3])], "y"
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["inside", "external"])
+@pytest.mark.parametrize("model", [products(), products(True), convolutions(), lookup()], ids=["products", "transposed", "convolutions", "lookup"])
+def test_peak_while_compiling(model, external, tmp_path):
+    (tmp_path / "one").mkdir()
+    save([helper.make_node("Relu", ["x"], ["y"])], {}, [("x", TensorProto.FLOAT, [4])], "y", str(tmp_path / "one" / "m.onnx"))
+    (tmp_path / "big").mkdir()
+    size = save(*model, str(tmp_path / "big" / "m.onnx"), external)
+    assert size > 140e6
+    over = peak(tmp_path / "big" / "m.onnx", tmp_path) - peak(tmp_path / "one" / "m.onnx", tmp_path)
+    assert over < BAR * size, f"{over / size:.2f} times the model's {size / 1e6:.0f} MB"
