@@ -84,7 +84,7 @@ TEST(FlowOm, WhatNamesNothingIsRefused) {
   expect_refused([&](auto& m) { m.programs[0]->outputs[0]->kind = static_cast<om::ValueKind>(9); });
   expect_refused([&](auto& m) { m.programs[0]->inputs[1]->unranked = true; });
   expect_refused([&](auto& m) { m.programs[0]->buffers[0]->kind = static_cast<om::BufferKind>(77); });
-  expect_refused([&](auto& m) { m.programs[0]->buffers[0]->value = static_cast<om::ValueKind>(4); });
+  expect_refused([&](auto& m) { m.programs[0]->buffers[0]->value = static_cast<om::ValueKind>(77); });
   expect_refused([&](auto& m) { m.programs[0]->buffers[0]->bytes = static_cast<int>(m.programs[0]->exprs.size()); });
   expect_refused([&](auto& m) { m.programs[0]->segments.back()->end -= 1; });
 }
