@@ -60,6 +60,9 @@ int main(int argc, char** argv) {
   r->add_option("--output", run.output, "folder for the outputs, NAME.npy each");
   add_inputs(r, run);
 
+  r->add_option("--state-load", run.state_load, "what the model's states hold when the run begins: a file of --state-save");
+  r->add_option("--state-save", run.state_save, "where to write what they hold when it has ended");
+
   bool json = false;
   auto* e = app.add_subcommand("explain", "what was fused, and why the rest was not");
   add_compile_options(e);
@@ -89,6 +92,7 @@ int main(int argc, char** argv) {
   };
   auto* b = app.add_subcommand("bench", "open, first run, steady runs");
   add_bench(b);
+  b->add_option("--state-load", bench.run.state_load, "what the model's states hold when a run begins (default: nothing)");
   b->add_flag("--json", bench.json, "as JSON");
   b->add_flag("--profile", bench.profile, "time of every task");
   auto* pr = app.add_subcommand("profile", "bench --profile: time of every task");

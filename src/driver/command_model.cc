@@ -95,7 +95,11 @@ Result<std::shared_ptr<runtime::Model>> open_model(const CompileCommand& c, int 
 Result<std::shared_ptr<const runtime::Binding>> bind_for(runtime::Model& m, const std::vector<Tensor>& inputs) {
   std::vector<std::vector<int64_t>> dims;
   for (auto& t : inputs) dims.push_back(t.dims());
-  return m.bind(dims);
+  runtime::StateDims held;
+  if (m.has_states()) {
+    GE_TRY(held, m.state_dims(nullptr));
+  }
+  return m.bind(dims, held);
 }
 
 }  // namespace ge

@@ -55,8 +55,15 @@ Result<std::string> compile_command(const CompileCommand& c) {
 Result<std::string> run_command(const RunCommand& c) {
   GE_TRY(auto m, runtime::Model::open(c.om, {c.threads, false, false}));
   GE_TRY(auto inputs, inputs_of(*m, c));
+  if (m->has_states() || !c.state_load.empty()) GE_RETURN_IF_ERROR(rewind(*m, c.state_load));
+  if (!c.state_save.empty() && !m->has_states()) return error(code::kInvalidValue, "The model has no states to save.", "", "compile it with --state");
   GE_TRY(auto outputs, run(*m, inputs));
   std::string out;
+  if (m->has_states()) {
+    GE_TRY(auto state, m->default_state());
+    out += format("state: {} entries, {}\n", state->length(), bytes_text(static_cast<double>(state->committed())));
+    if (!c.state_save.empty()) GE_RETURN_IF_ERROR(state->save(c.state_save));
+  }
   if (!c.output.empty()) {
     std::error_code e;
     std::filesystem::create_directories(c.output, e);
@@ -122,7 +129,8 @@ Result<std::string> bench_command(const BenchCommand& c) {
   GE_TRY(auto m, runtime::Model::open(c.run.om, {c.run.threads, false, false}));
   double open_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   GE_TRY(auto inputs, inputs_of(*m, c.run));
-  GE_TRY(auto r, bench(*m, inputs, c.warmup, c.iterations, c.seconds));
+  GE_TRY(auto r, bench(*m, inputs, c.warmup, c.iterations, c.seconds, c.run.state_load));
+  GE_RETURN_IF_ERROR(rewind(*m, c.run.state_load));
   GE_TRY(auto b, bind_for(*m, inputs));
   if (c.json) {
     nlohmann::ordered_json j = {{"threads", m->threads()}, {"open_ms", open_ms}, {"first_ms", r.first_ms}, {"mean_ms", r.mean_ms}, {"min_ms", r.min_ms},
@@ -142,6 +150,7 @@ Result<std::string> bench_command(const BenchCommand& c) {
   int runs = std::clamp(static_cast<int>(1000 / std::max(r.p50_ms, 0.1)), 3, 50);
   for (int i = 1; i < runs; ++i) {
     runtime::Profile again;
+    GE_RETURN_IF_ERROR(rewind(*m, c.run.state_load));
     GE_TRY(auto more, run(*m, inputs, &again));
     for (size_t k = 0; k < profile.entries.size(); ++k) profile.entries[k].us = std::min(profile.entries[k].us, again.entries[k].us);
   }

@@ -19,6 +19,7 @@ struct CompileCommand {
 struct RunCommand {
   std::string om, output;
   std::vector<std::string> inputs, sizes;
+  std::string state_load, state_save;   // files: what the model's states hold before and after
   int threads = 0;
   uint64_t seed = 1;
 };

@@ -5,7 +5,7 @@ namespace ge {
 
 std::string options_text(const Options& o) {
   std::string t = format("{} {} {} {} {} {} {} {} {} {} {} {}", o.single_stream, o.multi_stream, o.memory_policy, o.reuse_memory, o.fusion, o.reference, o.verify, o.allocator_strategy, o.plan_steps, o.workspace_limit, o.input_format, o.topo_sorting_mode);
-  t += " name " + o.name + " backend " + o.op_backend + " state " + o.state;
+  t += " name " + o.name + " backend " + o.op_backend + " state " + o.state + " " + o.state_dtype;
   t += format(" gears {} {} {} hint {}", o.dynamic_batch_size, o.dynamic_image_size, o.dynamic_dims, o.input_hint_shape);
   for (auto& [k, v] : o.input_shape) t += " shape " + k + ":" + join(v, ",");
   for (auto& d : o.disabled) t += " off " + d;

@@ -97,6 +97,7 @@ std::string explain_text(const om::Package& package) {
       out += format("  {}: {} ({} -> {})", s["name"].get<std::string>(), s["update"].get<std::string>(), s["input"].get<std::string>().empty() ? "-" : s["input"].get<std::string>(),
                     s["output"].get<std::string>().empty() ? "-" : s["output"].get<std::string>());
       if (!s["why"].get<std::string>().empty()) out += ": " + s["why"].get<std::string>();
+      if (!s["converted"].get<std::string>().empty()) out += format("; {} converts all of it at every run", s["converted"].get<std::string>());
       out += "\n";
     }
   }

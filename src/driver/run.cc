@@ -93,7 +93,13 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
   return out;
 }
 
-Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inputs, int warmup, int iterations, double seconds) {
+Status rewind(runtime::Model& model, const std::string& state_file) {
+  if (!model.has_states()) return state_file.empty() ? ok() : Status(error(code::kInvalidValue, "The model has no states to load.", "", "compile it with --state"));
+  GE_TRY(auto state, model.default_state());
+  return state_file.empty() ? state->reset() : state->load(state_file);
+}
+
+Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inputs, int warmup, int iterations, double seconds, const std::string& state) {
   BenchResult r;
   auto& program = model.program();
   std::vector<std::vector<int64_t>> dims;
@@ -102,8 +108,13 @@ Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inpu
     dims.push_back(t.dims());
     in.push_back(t.data());
   }
+  GE_RETURN_IF_ERROR(rewind(model, state));
+  runtime::StateDims held;
+  if (model.has_states()) {
+    GE_TRY(held, model.state_dims(nullptr));
+  }
   auto start = std::chrono::steady_clock::now();
-  GE_TRY(auto binding, model.bind(dims));
+  GE_TRY(auto binding, model.bind(dims, held));
   std::vector<Tensor> outputs;
   std::vector<void*> out;
   if (!binding->open_outputs) GE_RETURN_IF_ERROR(make_outputs(program, *binding, outputs, out));
@@ -114,10 +125,14 @@ Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inpu
   };
   GE_RETURN_IF_ERROR(once());
   r.first_ms = ms_since(start);
-  for (int i = 0; i < warmup; ++i) GE_RETURN_IF_ERROR(once());
+  for (int i = 0; i < warmup; ++i) {
+    GE_RETURN_IF_ERROR(rewind(model, state));
+    GE_RETURN_IF_ERROR(once());
+  }
   std::vector<double> times;
   auto begin = std::chrono::steady_clock::now();
   while (static_cast<int>(times.size()) < iterations || ms_since(begin) < seconds * 1000) {
+    GE_RETURN_IF_ERROR(rewind(model, state));
     auto t = std::chrono::steady_clock::now();
     GE_RETURN_IF_ERROR(once());
     times.push_back(ms_since(t));

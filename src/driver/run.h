@@ -23,6 +23,9 @@ struct BenchResult {
   double first_ms = 0, mean_ms = 0, min_ms = 0, p50_ms = 0, p90_ms = 0, p99_ms = 0, max_ms = 0;
   int runs = 0;
 };
-Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inputs, int warmup, int iterations, double seconds);
+// state: what the model's states hold when a run begins, a file; empty: nothing.
+Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inputs, int warmup, int iterations, double seconds, const std::string& state = {});
+// Gives the model's states what they held at first: the content of the file, or nothing where none is named.
+Status rewind(runtime::Model& model, const std::string& state_file);
 
 }  // namespace ge

@@ -176,13 +176,14 @@ class Marking {
       return static_cast<int>(a);
     }
     std::vector<int> axes;
+    if (t.rank() == 0) return -1;
     if (p.input >= 0 && p.output >= 0) {
       for (int k = 0; k < t.rank(); ++k)
         if (!(input_type(p.input).dims[static_cast<size_t>(k)] == output_type(p.output).dims[static_cast<size_t>(k)])) axes.push_back(k);
       if (axes.size() > 1 && axes[0] == 0) axes.erase(axes.begin());   // a batch under two names
       if (axes.size() == 1) return axes[0];
       if (axes.size() > 1) return refuse(p, format("input {} and output {} differ in several axes", text(input_type(p.input)), text(output_type(p.output))), "give the axis that grows: in:out:axis");
-      if (t.is_static()) return -1;
+      if (std::all_of(t.dims.begin() + 1, t.dims.end(), [](auto& d) { return d.known(); })) return -1;
     }
     for (int k = 1; k < t.rank(); ++k)
       if (!t.dims[static_cast<size_t>(k)].known()) axes.push_back(k);
@@ -248,7 +249,38 @@ class Marking {
   bool refined_ = false;
 };
 
+ValueId cast(ir::Graph& g, ValueId v, DType to, const std::string& name) {
+  ir::Type type = g.value(v).type;
+  type.dtype = to;
+  ValueId made = g.add_value(name, type);
+  g.add_node("Cast", {v}, {made}, {{"to", static_cast<int64_t>(to)}}, name);
+  return made;
+}
+
 }  // namespace
+
+void store_states(ir::Graph& g, DType type) {
+  for (auto& s : g.states) {
+    ValueId in = s.input >= 0 ? g.inputs[static_cast<size_t>(s.input)] : ValueId{};
+    ValueId out = s.output >= 0 ? g.outputs[static_cast<size_t>(s.output)] : ValueId{};
+    if (g.value(in ? in : out).type.dtype != DType::f32) continue;
+    if (in) {
+      g.value(in).type.dtype = type;
+      ValueId wide = cast(g, in, DType::f32, g.value(in).name + ".f32");
+      // All that read it read that, but for the Cast itself.
+      ir::NodeId id = g.value(wide).producer;
+      g.node(id).rank = -1;
+      g.replace_uses(in, wide);
+      g.set_input(id, 0, in);
+    }
+    if (out == in && out) {
+      g.set_graph_output(static_cast<size_t>(s.output), in);
+    } else if (out) {
+      ValueId now = g.outputs[static_cast<size_t>(s.output)];   // may have been an input that is wide now
+      g.set_graph_output(static_cast<size_t>(s.output), cast(g, now, type, g.output_names[static_cast<size_t>(s.output)] + ".stored"));
+    }
+  }
+}
 
 Result<bool> mark_states(ir::Graph& g, const std::string& text) { return Marking(g).run(text); }
 

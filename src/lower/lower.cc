@@ -45,6 +45,7 @@ class Lowering {
   void copy_states();
   void copy(const Operand& from, const Operand& to);
   void report_states();
+  std::string converter(ValueId v) const;
   Status lower_graphs();
   void keep_needed();
   void lifetimes();
@@ -418,8 +419,21 @@ Status Lowering::lower_graphs() {
   return ok();
 }
 
+// The node that makes another type of all that a value holds, itself or seen through views.
+std::string Lowering::converter(ValueId v) const {
+  for (auto& u : g_.value(v).uses) {
+    auto& n = g_.node(u.node);
+    if (n.op == "Cast" || n.op == "ge.Vector") return n.name;
+    auto* op = ops::find(n.op);
+    if (!op || !op->view || u.index != 0) continue;
+    for (ValueId out : n.outputs)
+      if (std::string name = out ? converter(out) : ""; !name.empty()) return name;
+  }
+  return "";
+}
+
 void Lowering::report_states() {
-  static constexpr const char* kUpdates[] = {"kept", "appended", "written", "copied"};
+  static constexpr const char* kUpdates[] = {"kept", "appended", "replaced", "written", "copied"};
   for (size_t i = 0; i < g_.states.size(); ++i) {
     auto& s = g_.states[i];
     auto& place = placement_.states()[i];
@@ -429,6 +443,8 @@ void Lowering::report_states() {
     if (s.output >= 0) r.output = g_.output_names[static_cast<size_t>(s.output)];
     r.update = kUpdates[static_cast<int>(place.update)];
     r.why = place.why;
+    for (ValueId v : {s.input >= 0 ? g_.inputs[static_cast<size_t>(s.input)] : ValueId{}, s.output >= 0 ? g_.outputs[static_cast<size_t>(s.output)] : ValueId{}})
+      if (v && size_of(g_.value(v).type.dtype) == 2) r.converted = converter(v);
     // Of one sequence where their number is open.
     r.capacity = size_of(placement_.storages()[static_cast<size_t>(place.storage)].dtype);
     for (auto& d : place.capacity)

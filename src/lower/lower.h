@@ -30,7 +30,8 @@ struct LowerReport {
   std::vector<std::string> reference_ops;  // ops that run on a reference kernel
   // How a run brings a state up to date: the states of the model, in their order.
   struct State {
-    std::string name, input, output, update, why;   // update: kept, appended, written or copied
+    std::string name, input, output, update, why;   // update: kept, appended, replaced, written or copied
+    std::string converted;                          // the node that converts all of it at every run, or empty
     int64_t capacity = 0, row = 0;                  // bytes; row: of one entry of the axis that grows
   };
   std::vector<State> states;

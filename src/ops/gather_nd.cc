@@ -140,6 +140,7 @@ OpDef scatter(const char* op, int since) {
   d.infer = infer_scatter;
   d.reference = [](LowerContext& c) { return emit_scatter(c, true); };
   d.lower = [](LowerContext& c) { return emit_scatter(c, false); };
+  d.updates = true;
   return d;
 }
 OpDef with_axis(OpDef d) {

@@ -1,7 +1,8 @@
 // ge.Attention: softmax(scale * q x kt + mask) x v over the last axes, tiled: no matrix of all scores.
 // Inputs q [..., S, D], kt [..., D, T] (already transposed: usually a view), v [..., T, Dv], mask f32 added
 // or bool (false: the score becomes `masked`), broadcastable to [..., S, T]. Rank 2 to 4; leading axes equal,
-// but in rank 4 each head of kt and v may serve several heads of q that lie side by side.
+// but in rank 4 each head of kt and v may serve several heads of q that lie side by side. kt and v may be f16 or bf16 (a cache that is
+// stored so); they are widened where they are read.
 #include <limits>
 
 #include "ops/bf16.h"
@@ -36,7 +37,8 @@ Status lower(LowerContext& c) {
   Arg k_arg, v_arg;
   Dim group = kt.dims[1].known() && kt.dims[1].value() > 0 ? floordiv(q.dims[1], kt.dims[1]) : Dim(1);
   Dim rows = queries * group;
-  if (!rows.known() || rows.value() <= 512) {
+  const bool narrow = c.type(1).dtype != DType::f32 || c.type(2).dtype != DType::f32;   // the kernel alone widens them
+  if (narrow || !rows.known() || rows.value() <= 512) {
     // Each chunk packs for itself, or reads K and V as they lie: cheaper than two more tasks.
     k_arg = c.in_as(1, transposed_last(kt));
     v_arg = c.in_as(2, v);

@@ -1,5 +1,5 @@
 // com.microsoft.GroupQueryAttention, written as RotaryEmbedding and Attention over a cache. The past of each batch
-// entry may be shorter than its buffer: new keys and values go right behind it (a GatherND over past and new).
+// entry may be shorter than its buffer: new keys and values go right behind it (ge.Append).
 #include <limits>
 
 #include "base/text.h"
@@ -56,10 +56,10 @@ class Expansion {
       q = turned(q, positions, heads_), k = turned(k, positions, groups_);
     }
     ValueId buffer = input_of(c_, kPastKey) ? size(input_of(c_, kPastKey), 2) : number(0);
-    ValueId key = range(make("Max", {buffer, total_}));
-    ValueId source = sources(key, buffer);
-    k = joined(input_of(c_, kPastKey), k, source), v = joined(input_of(c_, kPastValue), v, source);
-    finish(by_heads(q, heads_), k, v, mask(key));
+    ValueId total = make("Max", {buffer, total_});
+    k = make("ge.Append", {input_of(c_, kPastKey), by_heads(k, groups_), past_, total});
+    v = make("ge.Append", {input_of(c_, kPastValue), by_heads(v, groups_), past_, total});
+    finish(by_heads(q, heads_), k, v, mask(range(size(k, 2))));
     return true;
   }
 
@@ -90,18 +90,6 @@ class Expansion {
     ir::Attrs attrs = {{"num_heads", heads}, {"interleaved", ir::attr_int(c_.node(), "rotary_interleaved", 0)}};
     if (table.ranked && table.dims.back().known()) attrs["rotary_embedding_dim"] = 2 * table.dims.back().value();
     return make("RotaryEmbedding", {x, input_of(c_, kCos), input_of(c_, kSin), positions}, std::move(attrs));
-  }
-
-  // Where key j of each entry lies in [past buffer, new], as [B, keys, 1]; beyond its end: anywhere.
-  ValueId sources(ValueId key, ValueId buffer) {
-    ValueId past = make("Unsqueeze", {past_, ints({1})});
-    ValueId behind = make("Min", {make("Sub", {key, past}), make("Sub", {queries_, number(1)})});
-    return make("Unsqueeze", {make("Where", {make("Less", {key, past}), key, make("Add", {behind, buffer})}), ints({2})});
-  }
-  ValueId joined(ValueId past, ValueId fresh, ValueId source) {
-    ValueId all = split(fresh, groups_);
-    if (past) all = make("Concat", {swapped(past), all}, {{"axis", int64_t{1}}});
-    return swapped(make("GatherND", {all, source}, {{"batch_dims", int64_t{1}}}));
   }
 
   ValueId mask(ValueId key) {

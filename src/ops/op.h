@@ -221,6 +221,9 @@ struct OpDef {
   // Where inside output 0, which lies as given, input `input` may be made directly (Concat).
   std::optional<Strided> (*place)(const Graph&, const Node&, int input, const Strided& out) = nullptr;
 
+  // Output 0 is input 0 with some elements replaced, which its kernels can do where input 0 lies.
+  bool updates = false;
+
   // Physical layout: what perm of the axes this op likes for its output, given its inputs' (empty:
   // row-major). Null: row-major.
   std::vector<int> (*layout)(const Graph&, const Node&) = nullptr;

@@ -29,7 +29,7 @@ Status reference(LowerContext& c) {
 
 const Register r(OpDef{.name = "TensorScatter", .min_inputs = 2, .max_inputs = 3, .since = 24,
                        .attrs = {{"mode", "linear or circular."}, {"axis", "Of the sequence."}},
-                       .doc = "A cache with an update put in.", .infer = infer, .reference = reference});
+                       .doc = "A cache with an update put in.", .infer = infer, .reference = reference, .updates = true});
 
 }  // namespace
 }  // namespace ge::ops

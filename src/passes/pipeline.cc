@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "ir/attribute_fault.h"
 #include "ir/verify.h"
+#include "passes/narrow_caches.h"
 #include "passes/order.h"
 #include "passes/pass.h"
 #include "tensor/pages.h"
@@ -26,6 +27,7 @@ std::vector<Pass> pipeline() {
       {"branch_ranks", "what follows branches of different ranks moves into them", branch_ranks},
       {"normal_form", "one way to write what means the same", normal_form},
       {"loop_invariants", "what is the same in each iteration of a Loop is made before it", loop_invariants},
+      {"narrow_caches", "states that are stored in 16 bits are appended to in 16 bits", narrow_caches},
       {"sink_transposes", "Transposes go below elementwise nodes", sink_transposes},
       {"normal_form_sunk", "Transposes that met", normal_form},
       {"cse", "equal nodes become one", cse},

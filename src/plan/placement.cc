@@ -43,7 +43,7 @@ Placement::Placement(const ir::Graph& g, const PlacementOptions& options) : g_(g
   view_nodes_.resize(g.node_capacity());
   output_of_.assign(g.value_capacity(), -1);
   auto order = g.order();
-  place_states();
+  place_states(order);
   place_inputs();
   place_outputs();
   if (options_.views) place_parts(order);

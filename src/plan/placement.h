@@ -38,6 +38,7 @@ struct ValuePlace {
 enum class StateUpdate : uint8_t {
   kept,      // it stays as it is: not written, or its input is its output
   appended,  // what is new is made, or copied, behind what it holds
+  replaced,  // some of what it holds is replaced
   written,   // the output is made in it
   copied,    // the output is made elsewhere, and copied into it when all that reads the state has run
 };
@@ -75,7 +76,7 @@ class Placement {
   AliasCounts counts;
 
  private:
-  void place_states();
+  void place_states(const std::vector<ir::NodeId>& order);
   void place_inputs();
   void place_outputs();
   bool takes_parts(const ops::OpDef& op, const ir::Node& n) const;

@@ -27,10 +27,7 @@ std::string obstacle(const ir::Graph& g, ValueId out, bool taken) {
   if (!v.layout.empty()) return "its axes lie in another order";
   auto* op = ops::find(g.node(v.producer).op);
   if (!op || op->executor) return format("{} ({}) makes values whole", g.node(v.producer).name, g.node(v.producer).op);
-  if (g.elements(out)) return "its elements are known";
-  for (auto& d : v.type.dims)
-    if (g.decided_by_data(d)) return "its size depends on data";
-  return "";
+  return g.elements(out) ? "its elements are known" : "";
 }
 
 // Whether `out`, which would lie as given, is `in` and more behind it; else why not.
@@ -44,6 +41,33 @@ std::string not_appended(const ir::Graph& g, ValueId in, ValueId out, const Stri
   return "";
 }
 
+// Whether all that reads `v`, itself or through views, but for input 0 of `last`, has run before `last` does; else who
+// has not.
+std::string read_after(const ir::Graph& g, ValueId v, ir::NodeId last, const std::vector<int>& position) {
+  if (g.is_output(v)) return format("{} is an output as well", g.value(v).name);
+  for (auto& u : g.value(v).uses) {
+    if (u.node == last && u.index == 0) continue;
+    auto& n = g.node(u.node);
+    auto* op = ops::find(n.op);
+    if (op && op->view && u.index == 0) {
+      for (ValueId out : n.outputs)
+        if (std::string who = out ? read_after(g, out, last, position) : ""; !who.empty()) return who;
+      continue;
+    }
+    if (position[static_cast<size_t>(u.node.v)] >= position[static_cast<size_t>(last.v)]) return format("{} ({}) reads what it held before after that", n.name, n.op);
+  }
+  return "";
+}
+
+// Whether `out` is `in` with elements replaced, and nothing reads these afterwards; else why not.
+std::string not_updated(const ir::Graph& g, ValueId in, ValueId out, const std::vector<int>& position) {
+  ir::NodeId id = g.value(out).producer;
+  auto& n = g.node(id);
+  if (n.inputs.empty() || n.inputs[0] != in || g.value(out).output_index != 0)
+    return format("{} ({}) does not replace elements of {}", n.name, n.op, g.value(in).name);
+  return read_after(g, in, id, position);
+}
+
 }  // namespace
 
 std::vector<Dim> capacity_of(const ir::Graph& g, const ir::State& s) {
@@ -52,7 +76,10 @@ std::vector<Dim> capacity_of(const ir::Graph& g, const ir::State& s) {
   return dims;
 }
 
-void Placement::place_states() {
+void Placement::place_states(const std::vector<ir::NodeId>& order) {
+  std::vector<int> position(g_.states.empty() ? 0 : g_.node_capacity());
+  if (!g_.states.empty())
+    for (size_t i = 0; i < order.size(); ++i) position[static_cast<size_t>(order[i].v)] = static_cast<int>(i);
   // All inputs first: an output may be another state's input.
   for (size_t i = 0; i < g_.states.size(); ++i) {
     auto& s = g_.states[i];
@@ -71,13 +98,15 @@ void Placement::place_states() {
     auto& place = states_[i];
     place.why = obstacle(g_, out, places_[static_cast<size_t>(out.v)].storage >= 0);
     if (place.why.empty() && !options_.views) place.why = "sharing of memory is switched off";
-    if (place.why.empty() && in) place.why = not_appended(g_, in, out, front(place.capacity, g_.value(out).type.dims));
+    const Strided view = front(place.capacity, g_.value(out).type.dims);
+    bool updates = place.why.empty() && in && ops::find(g_.node(g_.value(out).producer).op)->updates;
+    if (place.why.empty() && in) place.why = updates ? not_updated(g_, in, out, position) : not_appended(g_, in, out, view);
     if (!place.why.empty()) {
       place.update = StateUpdate::copied;
       continue;
     }
-    place.update = in ? StateUpdate::appended : StateUpdate::written;
-    places_[static_cast<size_t>(out.v)] = {place.storage, front(place.capacity, g_.value(out).type.dims)};
+    place.update = updates ? StateUpdate::replaced : in ? StateUpdate::appended : StateUpdate::written;
+    places_[static_cast<size_t>(out.v)] = {place.storage, view};
   }
 }
 

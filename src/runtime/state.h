@@ -39,10 +39,13 @@ class StateMemory {
   int64_t resident() const;          // bytes of pages that hold something
 
  private:
+  void release();
+  bool cut();
   std::byte* base_ = nullptr;
   size_t size_ = 0;                  // whole pages
   int64_t blocks_ = 0, capacity_ = 0, row_ = 0;
   int64_t rows_ = 0;                 // committed
+  bool cut_ = false;                 // by pieces
 };
 
 class State {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/text.h"
@@ -11,7 +12,10 @@ namespace ge::runtime {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t(1) << 46;
-constexpr int64_t kFirstRows = 64;   // committed at once at least; untouched pages cost nothing
+constexpr int64_t kFirstRows = 512;  // committed at once at least; untouched pages cost nothing
+// Pieces of address space that all states together may be cut into: a process has some 65,000, for all that it maps.
+constexpr int64_t kMaxPieces = 8192;
+std::atomic<int64_t> pieces{0};
 
 int64_t page() {
   static const int64_t size = sysconf(_SC_PAGESIZE);
@@ -23,10 +27,22 @@ int64_t up(int64_t n) { return down(n + page() - 1); }
 }  // namespace
 
 StateMemory::StateMemory(StateMemory&& o) noexcept
-    : base_(std::exchange(o.base_, nullptr)), size_(std::exchange(o.size_, 0)), blocks_(o.blocks_), capacity_(o.capacity_), row_(o.row_), rows_(o.rows_) {}
+    : base_(std::exchange(o.base_, nullptr)), size_(std::exchange(o.size_, 0)), blocks_(o.blocks_), capacity_(o.capacity_), row_(o.row_), rows_(o.rows_), cut_(std::exchange(o.cut_, false)) {}
 
-StateMemory::~StateMemory() {
+StateMemory::~StateMemory() { release(); }
+
+void StateMemory::release() {
   if (base_) munmap(base_, size_);
+  if (cut_) pieces -= blocks_;
+  base_ = nullptr, cut_ = false;
+}
+
+// Whether the memory may be cut into pieces, of which only the first rows are committed.
+bool StateMemory::cut() {
+  if (cut_) return true;
+  if (pieces.fetch_add(blocks_) + blocks_ <= kMaxPieces) return cut_ = true;
+  pieces -= blocks_;
+  return false;
 }
 
 Status StateMemory::reserve(int64_t blocks, int64_t capacity, int64_t row_bytes) {
@@ -40,7 +56,7 @@ Status StateMemory::reserve(int64_t blocks, int64_t capacity, int64_t row_bytes)
     return error(code::kOutOfMemory, format("{} of address space for a state cannot be had.", bytes_text(static_cast<double>(size))), "the address space of the process is limited",
                  "raise the limit, or compile the model with a smaller capacity (--state=in:out:axis:capacity)");
   madvise(p, size, MADV_NOHUGEPAGE);   // a huge page would commit many rows of which one is used
-  if (base_) munmap(base_, size_);
+  release();
   base_ = static_cast<std::byte*>(p), size_ = size;
   blocks_ = blocks, capacity_ = capacity, row_ = row_bytes, rows_ = 0;
   return ok();
@@ -51,7 +67,7 @@ Status StateMemory::commit(int64_t rows) {
   if (rows <= rows_) return ok();
   rows = std::min(capacity_, std::max({rows, 2 * rows_, kFirstRows}));
   auto allow = [&](int64_t from, int64_t to) { return from >= to || mprotect(base_ + from, static_cast<size_t>(to - from), PROT_READ | PROT_WRITE) == 0; };
-  bool done = true;
+  bool done = rows == capacity_ || cut();
   for (int64_t b = 0; b < blocks_ && done && rows < capacity_; ++b) done = allow(down((b * capacity_ + rows_) * row_), up((b * capacity_ + rows) * row_));
   // All of it where that makes too many pieces for the system.
   if ((rows == capacity_ || !done) && !allow(0, static_cast<int64_t>(size_)))

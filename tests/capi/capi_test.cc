@@ -125,5 +125,77 @@ TEST(CApi, ErrorsSayWhatIsWrong) {
   EXPECT_STRNE(ge_version(), "");
 }
 
+TEST(CApi, StatesLiveFromRunToRun) {
+  Options o;
+  o.state = "past:present:0:4";
+  auto c = compile_graph(*ir::parse("graph main(%x: f32[n,2], %past: f32[p,2]) -> (%y, %present) {\n  %axes: i64[1] = [0]\n  %present = Concat(%past, %x) {axis=0}\n  %y = ReduceSum(%present, %axes) {keepdims=0}\n}"), o);
+  ASSERT_TRUE(c.ok()) << c.error().text();
+  auto bytes = om::to_bytes(c->package);
+  ge_model* m = nullptr;
+  ASSERT_EQ(ge_load_bytes(bytes.data(), bytes.size(), nullptr, &m), GE_OK) << ge_last_error().message;
+  EXPECT_EQ(ge_num_inputs(m), 1);
+  EXPECT_EQ(ge_num_outputs(m), 1);
+  EXPECT_EQ(ge_num_states(m), 1);
+  ge_state *a = nullptr, *b = nullptr;
+  ASSERT_EQ(ge_state_new(m, &a), GE_OK);
+  auto sum = [&](ge_state* state, std::vector<float> x, float* y) {
+    int64_t shape[] = {static_cast<int64_t>(x.size() / 2), 2};
+    const int64_t* dims[] = {shape};
+    ge_binding* binding = nullptr;
+    if (ge_bind_state(m, state, dims, &binding) != GE_OK) return GE_ERROR;
+    const void* in[] = {x.data()};
+    void* out[] = {y};
+    ge_status s = ge_run(binding, in, out);
+    ge_binding_free(binding);
+    return s;
+  };
+  float y[2];
+  ASSERT_EQ(sum(a, {1, 2, 3, 4}, y), GE_OK) << ge_last_error().message;
+  EXPECT_EQ(y[0], 4);
+  ASSERT_EQ(ge_state_fork(a, &b), GE_OK);
+  ASSERT_EQ(sum(b, {10, 10}, y), GE_OK);
+  EXPECT_EQ(y[1], 16);
+  ASSERT_EQ(sum(a, {0, 1}, y), GE_OK);
+  EXPECT_EQ(y[1], 7);
+  EXPECT_EQ(ge_state_length(a), 3);
+  EXPECT_EQ(sum(a, {0, 1, 2, 3}, y), GE_ERROR);
+  EXPECT_NE(std::string(ge_last_error().message).find("allowed are 4"), std::string::npos);
+  EXPECT_EQ(ge_state_length(a), 3);
+  // A binding is for what the state held.
+  int64_t shape[] = {1, 2};
+  const int64_t* dims[] = {shape};
+  ge_binding* stale = nullptr;
+  ASSERT_EQ(ge_bind_state(m, a, dims, &stale), GE_OK);
+  float x[] = {1, 1};
+  const void* in[] = {x};
+  void* out[] = {y};
+  ASSERT_EQ(ge_run(stale, in, out), GE_OK);
+  EXPECT_EQ(ge_run(stale, in, out), GE_ERROR);
+  EXPECT_NE(std::string(ge_last_error().fix).find("bind again"), std::string::npos);
+  ge_binding_free(stale);
+  std::string path = testing::TempDir() + format("ge_capi_state{}", ::getpid());
+  ASSERT_EQ(ge_state_save(b, path.c_str()), GE_OK);
+  ASSERT_EQ(ge_state_load(a, path.c_str()), GE_OK);
+  EXPECT_EQ(ge_state_length(a), 3);
+  ASSERT_EQ(sum(a, {1, 1}, y), GE_OK);
+  EXPECT_EQ(y[1], 17);
+  std::filesystem::remove(path);
+  int64_t committed = 0, reserved = 0, token = 0;
+  ASSERT_EQ(ge_state_memory(a, &committed, &reserved, &token), GE_OK);
+  EXPECT_EQ(token, 8);
+  EXPECT_GE(committed, 4 * 8);
+  EXPECT_GE(reserved, committed);
+  EXPECT_GE(ge_model_memory(m).state, committed);
+  ASSERT_EQ(ge_state_reset(a), GE_OK);
+  EXPECT_EQ(ge_state_length(a), 0);
+  // Without a state: the model's own.
+  ASSERT_EQ(sum(nullptr, {5, 5}, y), GE_OK);
+  ASSERT_EQ(sum(nullptr, {6, 5}, y), GE_OK);
+  EXPECT_EQ(y[0], 11);
+  ge_state_free(a);
+  ge_state_free(b);
+  ge_model_free(m);
+}
+
 }  // namespace
 }  // namespace ge

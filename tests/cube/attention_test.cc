@@ -17,6 +17,8 @@ struct Attention {
   Tensor<> q, k, v, out, mask;
   Tensor<uint8_t> seen;
   int mask_kind = 0;  // 1: f32, 2: bool
+  bool k_narrow = false, v_narrow = false;   // given in 16 bits, as they lie; their numbers have no more
+  bool half = false;  // f16, not bf16
   bool bf16 = false;  // q, k and v hold bf16s: only the weights of the values lose digits
 
   void make(bool odd) {
@@ -24,6 +26,8 @@ struct Attention {
     q = some({b, h, s, d}), k = some({b, hkv, t, d}), v = some({b, hkv, t, dv}), out = some({b, h, s, dv});
     if (bf16)
       for (auto* x : {&q, &k, &v}) x->each([](float& f) { f = bf16_to_f32(f32_to_bf16(f)); });
+    for (auto* x : {k_narrow ? &k : nullptr, v_narrow ? &v : nullptr})
+      if (x) x->each([&](float& f) { f = half ? f16_to_f32(f32_to_f16(f)) : bf16_to_f32(f32_to_bf16(f)); });
     auto thin = [&](int64_t x) { return odd && pick(0, 2) == 0 ? 1 : x; };
     const Dims md = {thin(b), thin(h), thin(s), thin(t)};
     mask = some(md);
@@ -44,15 +48,27 @@ struct Attention {
     return p;
   }
 
+  // The same numbers in 16 bits, in the same places.
+  Tensor<uint16_t> narrowed(const Tensor<>& x) const {
+    Tensor<uint16_t> out;
+    out.dims = x.dims, out.strides = x.strides, out.base = x.base, out.type = half ? DType::f16 : DType::bf16;
+    for (float f : x.memory) out.memory.push_back(half ? f32_to_f16(f) : f32_to_bf16(f));
+    out.before = out.memory;
+    return out;
+  }
+
   void run() {
     Tensor<> kp, vp;
+    Tensor<uint16_t> kn, vn;
+    if (k_narrow) k_packed = false, kn = narrowed(k);
+    if (v_narrow) v_packed = false, vn = narrowed(v);
     Tensor<uint16_t> kp16, vp16;
     if (k_packed && bf16) kp16 = pack<uint16_t>(k, true);
     else if (k_packed) kp = pack<float>(k, true);
     if (v_packed && bf16) vp16 = pack<uint16_t>(v, false);
     else if (v_packed) vp = pack<float>(v, false);
     Task task;
-    task.in = {q.view(), !k_packed ? k.view() : bf16 ? kp16.view() : kp.view(), !v_packed ? v.view() : bf16 ? vp16.view() : vp.view(),
+    task.in = {q.view(), k_narrow ? kn.view() : !k_packed ? k.view() : bf16 ? kp16.view() : kp.view(), v_narrow ? vn.view() : !v_packed ? v.view() : bf16 ? vp16.view() : vp.view(),
                mask_kind == 1 ? mask.view() : mask_kind == 2 ? seen.view() : View{}};
     task.out = {out.view()}, task.ints = {causal, offset, rows}, task.floats = {scale, softcap, masked};
     if (bf16) task.ints.insert(task.ints.end(), {1, t});
@@ -136,6 +152,28 @@ TEST(Attention, RandomShapesOnEveryIsa) {
       if (pick(0, 3) == 0) a.softcap = 0.8;
       if (pick(0, 1)) a.masked = -3;
       a.rows = pick(0, 2);
+      a.make(true);
+      a.run();
+      if (HasFatalFailure()) return;
+      a.check();
+      if (HasFatalFailure() || ::testing::Test::HasFailure()) return;
+    }
+  });
+}
+
+// A cache that is stored in 16 bits: widened as it is read, by one token and by many.
+TEST(Attention, KeysAndValuesIn16Bits) {
+  each_isa([] {
+    for (int round = 0; round < 150; ++round) {
+      Attention a;
+      a.k_narrow = pick(0, 3) != 0, a.v_narrow = !a.k_narrow || pick(0, 3) != 0;
+      a.b = pick_of({1, 1, 2}), a.hkv = pick_of({1, 2, 3}), a.h = a.hkv * pick_of({1, 1, 2, 5});
+      a.s = pick_of({0, 1, 1, 2, 3, 7, 17, 50}), a.t = pick_of({0, 1, 2, 5, 15, 16, 17, 64, 101, 1301});
+      a.d = pick_of({0, 1, 3, 8, 16, 33, 64}), a.dv = pick_of({0, 1, 5, 16, 31, 64, 72});
+      a.half = pick(0, 1), a.bf16 = !a.half && pick(0, 2) == 0;
+      if (a.bf16) a.tolerance = 2.1e-3;
+      a.causal = pick(0, 2), a.offset = pick_of({0, 0, 1, -2, 9});
+      a.mask_kind = static_cast<int>(pick(0, 2));
       a.make(true);
       a.run();
       if (HasFatalFailure()) return;

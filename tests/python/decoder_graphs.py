@@ -137,3 +137,19 @@ def decoder(layers=2, heads=4, groups=2, depth=8, vocabulary=50, past=True, rota
         x = b.op("Add", x, b.op("MatMul", gate, b.weight(2 * width, width)))
     b.op("MatMul", normalised(b, x, width), b.weight(width, vocabulary), name="logits")
     return b.model(inputs, outputs)
+
+
+def in_f16(model):
+    """The model with f16 in place of f32 throughout."""
+    for t in model.graph.initializer:
+        if t.data_type == F32:
+            array = np.clip(numpy_helper.to_array(t), -65504, 65504).astype(np.float16)
+            t.CopyFrom(numpy_helper.from_array(array, t.name))
+    for v in [*model.graph.input, *model.graph.output]:
+        if v.type.tensor_type.elem_type == F32:
+            v.type.tensor_type.elem_type = TensorProto.FLOAT16
+    for n in model.graph.node:
+        for a in n.attribute:
+            if n.op_type == "Cast" and a.name == "to" and a.i == F32:
+                a.i = TensorProto.FLOAT16
+    return model

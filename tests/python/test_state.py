@@ -8,7 +8,7 @@ import threading
 import ge
 import numpy as np
 import pytest
-from decoder_graphs import decoder
+from decoder_graphs import decoder, in_f16
 
 TOLERANCE = 2e-5   # of the largest value: other blocks of keys, other order of sums
 
@@ -23,7 +23,7 @@ class Handed:
 
     def __init__(self, onnx_model, batch=1):
         self.model = ge.compile(onnx_model)
-        self.kept = {p.name: np.zeros([batch if k == 0 else 0 if k == 2 else d for k, d in enumerate(p.shape)], np.float32)
+        self.kept = {p.name: np.zeros([batch if k == 0 else 0 if k == 2 else d for k, d in enumerate(p.shape)], p.dtype)
                      for p in self.model.inputs if p.name != "tokens"}
 
     def run(self, tokens):
@@ -311,3 +311,114 @@ def test_report(model):
     assert len(states) == 4 and all(s["update"] == "appended" and not s["why"] for s in states.values())
     assert "0.key: appended" in model.explain()
     assert "state: 0.key f32[?,2,up to 64,8]" in model._native.inspect(False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_attention_operator(seed):
+    """Attention of opset 23: what it reads as past and gives as present."""
+    from test_attention import floats, model_of
+    r = np.random.RandomState(seed)
+    groups, times, depth, width = r.randint(1, 3), r.randint(1, 4), 8, r.choice([8, 12])
+    heads, attrs = groups * times, {"is_causal": 1}
+
+    def fresh(n):
+        return [floats(r, 1, heads, n, depth), floats(r, 1, groups, n, depth), floats(r, 1, groups, n, width)]
+
+    def pasts(n):
+        return [floats(r, 1, groups, n, depth), floats(r, 1, groups, n, width)]
+    onnx_model = model_of("Attention", fresh(2) + [None] + pasts(3), ["y", "pk", "pv"], attrs, fixed=False)
+    names = [i.name for i in onnx_model.graph.input]
+    plain, model = ge.compile(onnx_model), ge.compile(onnx_model, state=f"{names[3]}:pk:2:40;{names[4]}:pv:2:40")
+    assert [s["update"] for s in model.report()["states"]] == ["appended", "appended"]
+    state, past = model.new_state(), pasts(0)
+    for n in (5, 1, 1, 3):
+        new = fresh(n)
+        want, *past = plain.run(new + past)
+        close(model.run(new, state=state)[0], want)
+
+
+def group_query(r, batch, heads, groups, depth, queries, past, total):
+    from test_attention import floats
+    inputs = [floats(r, batch, queries, n * depth) for n in (heads, groups, groups)]
+    inputs += [floats(r, batch, groups, past, depth) for _ in range(2)]
+    return inputs + [np.full(batch, past + queries - 1, np.int32), np.zeros((batch, total), np.int64)]
+
+
+def test_group_query_attention():
+    """com.microsoft's: appended where it lies, as many as total_sequence_length says."""
+    from test_attention import model_of
+    r = np.random.RandomState(3)
+    groups, times, depth = 2, 3, 16
+    attrs = {"num_heads": groups * times, "kv_num_heads": groups}
+    example = group_query(r, 1, groups * times, groups, depth, 2, 3, 5)
+    onnx_model = model_of("GroupQueryAttention", example, ["y", "pk", "pv"], attrs, "com.microsoft", fixed=False, sized=6)
+    names = [i.name for i in onnx_model.graph.input]
+    plain, model = ge.compile(onnx_model), ge.compile(onnx_model, state=f"{names[3]}:pk:2:40;{names[4]}:pv:2:40")
+    assert [s["update"] for s in model.report()["states"]] == ["replaced", "replaced"]
+    state, past = model.new_state(), [np.zeros((1, groups, 0, depth), np.float32)] * 2
+    for n in (5, 1, 1, 3):
+        length = past[0].shape[2]
+        q, k, v, _, _, last, total = group_query(r, 1, groups * times, groups, depth, n, length, length + n)
+        want, *past = plain.run([q, k, v, *past, last, total])
+        close(model.run([q, k, v, last, total], state=state)[0], want)
+        assert state.length == length + n
+    for (_, content), want in zip(contents(state).values(), past):
+        close(content.reshape(want.shape), want)
+
+
+@pytest.mark.parametrize("kind, moves", [("bf16", 0.03), ("f16", 0.004)])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_stored_in_16_bits(groups, kind, moves):
+    """Half the bytes; what is held is rounded once, so that logits move by what rounding does."""
+    onnx_model = decoder(groups=groups)
+    model, exact = ge.compile(onnx_model, state="auto:64", state_dtype=kind), Handed(onnx_model)
+    assert model.states["0.key"][0].name == {"bf16": "bfloat16", "f16": "float16"}[kind]
+    assert model.report()["memory"]["state_bytes_per_token"] == 2 * 2 * groups * 8 * 2
+    states = model.report()["states"]
+    assert all(s["update"] == "appended" and not s["converted"] for s in states), states
+    fused = [f["rule"] for f in model.report()["fused"]]
+    assert fused.count("attention_cache") == 2
+    state, direct = model.new_state(), model.new_state()
+    for tokens in tokens_of(5, 1, 1, 17, 2, 1, 12):
+        got, want = model.run([tokens], state=state)[0], exact.run(tokens)
+        assert 0 < np.abs(got - want).max() <= moves * np.abs(want).max()
+    whole = model.run([np.concatenate(tokens_of(5, 1, 1, 17, 2, 1, 12), axis=1)], state=direct)[0]
+    close(got, whole[:, -12:])   # the same cache, however it was cut
+
+
+def test_16_bits_saved_and_loaded():
+    model = ge.compile(decoder(), state="auto:64", state_dtype="bf16")
+    state = model.new_state()
+    (first,) = tokens_of(20)
+    model.run([first], state=state)
+    data = state.save()
+    assert len(data) < 20 * 2 * 2 * 2 * 8 * 2 + 1000
+    fresh = model.load_state(data)
+    (token,) = tokens_of(1, seed=8)
+    np.testing.assert_array_equal(model.run([token], state=fresh)[0], model.run([token], state=state)[0])
+
+
+def test_a_model_in_f16():
+    """Its caches stay f16: they are appended to, and read by attention, as they lie."""
+    onnx_model = in_f16(decoder())
+    model, handed = ge.compile(onnx_model, state="auto:64"), Handed(onnx_model)
+    states = model.report()["states"]
+    assert all(s["update"] == "appended" and not s["converted"] for s in states), states
+    assert model.states["0.key"][0] == np.float16
+    state = model.new_state()
+    for tokens in tokens_of(5, 1, 1, 17, 2):
+        got, want = model.run([tokens], state=state)[0].astype(np.float32), handed.run(tokens).astype(np.float32)
+        assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
+
+
+def test_command_line(tmp_path):
+    import onnx
+    onnx.save(decoder(), tmp_path / "d.onnx")
+    tool = os.path.join(os.path.dirname(ge.__file__), "bin", "atc")
+    if not os.path.exists(tool):
+        pytest.skip("no atc beside the package")
+    done = subprocess.run([tool, f"--model={tmp_path / 'd.onnx'}", f"--output={tmp_path / 'd'}", "--framework=5", "--soc_version=CPU", "--state=auto:64"],
+                          capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    model = ge.load(tmp_path / "d.om")
+    close(model.run(tokens_of(3), state=model.new_state())[0], Handed(decoder()).run(tokens_of(3)[0]))

@@ -7,6 +7,7 @@
 #include "driver/notes.h"
 #include "ir/parse.h"
 #include "om/check.h"
+#include "om/om_util.h"
 
 namespace ge {
 namespace {
@@ -256,6 +257,66 @@ TEST(State, TwoThatChangePlaces) {
   }
 }
 
+// A cache of a fixed size, in which some rows are replaced.
+TEST(State, FixedSizesAreUpdatedWhereTheyLie) {
+  constexpr const char* kNd = R"(graph main(%x: f32[2,3], %at: i64[2,1], %past: f32[8,3]) -> (%y, %present) {
+  %old = Exp(%past)
+  %present = ScatterND(%past, %at, %x)
+  %axes: i64[1] = [0]
+  %new = ReduceSum(%present, %axes) {keepdims=1}
+  %y = Add(%old, %new)
+})";
+  constexpr const char* kElements = R"(graph main(%x: f32[2,3], %at: i64[2,3], %past: f32[8,3]) -> (%y, %present) {
+  %present = ScatterElements(%past, %at, %x) {axis=0, reduction="add"}
+  %y = Neg(%present)
+})";
+  constexpr const char* kTensor = R"(graph main(%x: f32[b,2,3], %at: i64[b], %past: f32[b,8,3]) -> (%y, %present) {
+  %present = TensorScatter(%past, %x, %at) {axis=1}
+  %y = Neg(%present)
+})";
+  // Reads what was there after it is gone: that needs a copy.
+  constexpr const char* kLate = R"(graph main(%x: f32[2,3], %at: i64[2,1], %past: f32[8,3]) -> (%y, %present) {
+  %present = ScatterND(%past, %at, %x)
+  %p = Exp(%present)
+  %axes: i64[1] = [0]
+  %v = Transpose(%past) {perm=[1, 0]}
+  %w = Transpose(%p) {perm=[1, 0]}
+  %y = Sub(%w, %v)
+})";
+  struct Case {
+    const char* text;
+    std::vector<int64_t> x, at, past;
+    const char* update;
+  };
+  for (auto& c : {Case{kNd, {2, 3}, {2, 1}, {8, 3}, "replaced"}, Case{kElements, {2, 3}, {2, 3}, {8, 3}, "replaced"}, Case{kTensor, {2, 2, 3}, {2}, {2, 8, 3}, "replaced"}, Case{kLate, {2, 3}, {2, 1}, {8, 3}, "copied"}})
+    for (bool reuse : {true, false})
+      for (bool reference : {false, true}) {
+        Options o;
+        o.reuse_memory = reuse, o.reference = reference;
+        auto done = compiled(c.text, "past:present", o);
+        if (reuse) EXPECT_EQ(update_of(done), c.update) << why_of(done);
+        auto m = *open_compiled(done);
+        auto plain = *open_compiled(*compile_graph(*ir::parse(c.text), {}));
+        auto state = *m->new_state();
+        Tensor past(DType::f32, c.past);
+        std::memset(past.mutable_data(), 0, past.bytes());
+        for (int64_t i = 0; i < 4; ++i) {
+          Tensor at(DType::i64, c.at);
+          for (int64_t k = 0; k < at.count(); ++k) at.as<int64_t>()[k] = (3 * i + 2 * (k % 2)) % 6;
+          auto x = filled(c.x, static_cast<float>(i + 1));
+          auto y = step(*m, {x, at}, state.get());
+          auto want = run(*plain, {x, at, past});
+          ASSERT_TRUE(y.ok() && want.ok()) << c.text << (y.ok() ? want : y).error().text();
+          EXPECT_LE(difference((*y)[0], (*want)[0]), 1e-6) << c.text << reuse << reference;
+          past = (*want)[1];
+        }
+        ASSERT_TRUE(state->reset().ok());
+        EXPECT_EQ(state->shapes()[0].second, c.past[0] == 2 ? std::vector<int64_t>() : c.past);
+        auto saved = *state->fork();
+        EXPECT_EQ(saved->shapes(), state->shapes());
+      }
+}
+
 TEST(State, SizesFromData) {
   // Appends the rows of x that begin with a positive number: how many only the run tells.
   constexpr const char* kText = R"(graph main(%x: f32[n,2], %past: f32[p,2]) -> (%y, %present) {
@@ -373,6 +434,36 @@ TEST(State, ViewsBeyondTheRowsAreRefused) {
   EXPECT_NE(bound([&](auto& p) { p.states[0]->capacity[2] = constant(p, 1000); }), "bound");
   EXPECT_NE(bound([&](auto& p) { p.states[0]->out[2] = constant(p, 17); }), "bound");
   EXPECT_NE(bound([&](auto& p) { p.states[0]->out[2] = constant(p, -1); }), "bound");
+}
+
+// Metadata changed at random and signed anew: opening and running give an error or values.
+TEST(State, HostileMetadataNeverCrash) {
+  auto bytes = om::to_bytes(package());
+  size_t meta = get64(bytes, om::kHeaderBytes + 8), size = get64(bytes, om::kHeaderBytes + 16);
+  uint64_t s = 7;
+  int opened = 0, ran = 0;
+  for (int round = 0; round < 3000; ++round) {
+    auto copy = bytes;
+    for (int k = 0; k <= round % 3; ++k) {
+      s = s * 6364136223846793005ull + 1442695040888963407ull;
+      size_t at = meta + (s >> 33) % size;
+      s = s * 6364136223846793005ull + 1442695040888963407ull;
+      copy[at] = round % 2 ? std::byte(s >> 56) : copy[at] ^ std::byte(1u << (s >> 61));
+    }
+    sign(copy);
+    auto m = runtime::Model::open(copy, {1, false, false});
+    if (!m.ok()) continue;
+    ++opened;
+    auto inputs = seeded_inputs(**m, {}, 3);
+    if (!inputs.ok()) continue;
+    bool small = true;
+    for (auto& t : *inputs) small &= t.count() < (1 << 16);
+    if (!small) continue;
+    for (int k = 0; k < 3; ++k) ran += run(**m, *inputs).ok();
+    if ((*m)->has_states()) (void)(*(*m)->default_state())->to_bytes();
+  }
+  EXPECT_GT(opened, 300);
+  EXPECT_GT(ran, 300);
 }
 
 TEST(State, TheSameBytesTwice) { EXPECT_EQ(om::to_bytes(package()), om::to_bytes(package())); }

@@ -3,8 +3,8 @@
 //
 //   in[0]  Q f32 [B, H, S, D], any strides (inner stride 1 is read in place)
 //   in[1]  K, H a multiple g of Hkv: packed panels of K^T, f32 [B, Hkv, ceil(T / 16), D, 16] (cube.pack_b from a
-//          [B, Hkv, D, T] view), or K itself, f32 [B, Hkv, T, D] with any strides
-//   in[2]  V: packed panels, f32 [B, Hkv, ceil(Dv / 16), T, 16], or V itself, f32 [B, Hkv, T, Dv], any strides
+//          [B, Hkv, D, T] view), or K itself, f32, f16 or bf16 [B, Hkv, T, D] with any strides
+//   in[2]  V: packed panels, f32 [B, Hkv, ceil(Dv / 16), T, 16], or V itself, f32, f16 or bf16 [B, Hkv, T, Dv], any strides
 //   in[3]  mask f32 (added) or bool (false: not seen), broadcastable to [B, H, S, T], rank 4, any strides, or absent
 //   out[0] f32 [B, H, S, Dv], any strides (inner stride 1 is written in place)
 //   ints   [causal, offset, rows] or [causal, offset, rows, bf16, T]: causal 0 no; 1: query i sees keys j <= i + offset; 2: j <= i + T - S + offset.
@@ -16,7 +16,8 @@
 //          masked is what a score becomes where a bool mask is false
 //
 // Unpacked K and V are packed by each chunk for itself, once for up to 512 rows of g * S: the better choice
-// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). NaN in a
+// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). K and V themselves in 16 bits (a cache that
+// is stored so) are widened where they are read; that is no rounding of Q or of the weights. NaN in a
 // score that is seen gives NaN, but for rows 2.
 #include "kernels/cube/attention.h"
 
@@ -28,6 +29,7 @@
 #include "kernels/cube/check.h"
 #include "kernels/cube/microkernel.h"
 #include "kernels/cube/pack.h"
+#include "kernels/move/cast_row.h"
 
 #define GE_TARGET_BODY "kernels/cube/attention-inl.h"
 #include "kernels/cube/conv_targets.h"
@@ -47,6 +49,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 struct Plan {
   int64_t b = 0, h = 0, s = 0, d = 0, t = 0, dv = 0, hkv = 0, group = 1;
   bool k_packed = false, v_packed = false, copy_q = false, direct = false;
+  bool k_narrow = false, v_narrow = false;   // not packed, and of 16 bits
   bool bf16 = false;
   MaskKind mask_kind = MaskKind::none;
   int64_t mask_stride[4] = {};
@@ -60,7 +63,7 @@ struct Plan {
   int64_t ld_scores = 0, ld_acc = 0;
   // Offsets in scratch.
   int64_t at_scores = 0, at_acc = 0, at_top = 0, at_row = 0, at_length = 0, at_offset = 0, at_mask = 0, at_q = 0,
-          at_k = 0, at_v = 0, at_q16 = 0, at_p16 = 0, scratch = 0;
+          at_wide = 0, at_k = 0, at_v = 0, at_q16 = 0, at_p16 = 0, scratch = 0;
 };
 
 Error bad(std::string why) { return error(code::kBadOp, "cube.attention: " + why); }
@@ -72,8 +75,11 @@ bool dense_panels(const View& v, int64_t width) {
 Status check_sizes(const Call& call, Plan& p) {
   const View &q = call.in[0], &k = call.in[1], &v = call.in[2], &o = call.out[0];
   GE_RETURN_IF_ERROR(check_view(q, DType::f32, 4, 4, "Q of cube.attention"));
-  GE_RETURN_IF_ERROR(check_view(k, p.bf16 && k.rank == 5 ? DType::bf16 : DType::f32, 4, 5, "K of cube.attention"));
-  GE_RETURN_IF_ERROR(check_view(v, p.bf16 && v.rank == 5 ? DType::bf16 : DType::f32, 4, 5, "V of cube.attention"));
+  auto narrow = [](const View& x) { return x.rank == 4 && (x.dtype == DType::bf16 || x.dtype == DType::f16); };
+  p.k_narrow = narrow(k), p.v_narrow = narrow(v);
+  auto expected = [&](const View& x) { return narrow(x) ? x.dtype : p.bf16 && x.rank == 5 ? DType::bf16 : DType::f32; };
+  GE_RETURN_IF_ERROR(check_view(k, expected(k), 4, 5, "K of cube.attention"));
+  GE_RETURN_IF_ERROR(check_view(v, expected(v), 4, 5, "V of cube.attention"));
   GE_RETURN_IF_ERROR(check_view(o, DType::f32, 4, 4, "output of cube.attention"));
   p.k_packed = k.rank == 5, p.v_packed = v.rank == 5;
   p.b = q.dims[0], p.h = q.dims[1], p.s = q.dims[2], p.d = q.dims[3];
@@ -146,6 +152,7 @@ void lay_out_scratch(Plan& p) {
   if (p.copy_q) place(p.at_q, p.block_rows * p.d * 4);
   if (p.bf16) place(p.at_q16, p.block_rows * bf16_row(p.d) * 2), place(p.at_p16, p.block_rows * bf16_row(p.block_keys) * 2);
   if (p.direct) return;
+  if (p.k_narrow || p.v_narrow) place(p.at_wide, p.block_keys * std::max(p.d, p.dv) * 4);
   if (!p.k_packed) place(p.at_k, p.block_keys * p.d * 4);
   if (!p.v_packed) place(p.at_v, p.block_keys * p.ld_acc * 4);
 }
@@ -207,33 +214,59 @@ class RowUnit {
   float& sum(int64_t r) const { return scratch<float>(p_.at_row)[(r - row0_) * 2 + 1]; }
   float* acc(int64_t r) const { return scratch<float>(p_.at_acc) + (r - row0_) * p_.ld_acc; }
   int64_t head(int64_t r) const { return head_ * p_.group + r / p_.s; }
-  const float* at(const View& v, int64_t head) const { return v.as<float>() + batch_ * v.strides[0] + head * v.strides[1]; }
+  // The keys [t0, t0 + keys) of K or V itself, [keys, width]; those of 16 bits are widened into scratch.
+  struct Rows {
+    const float* data;
+    int64_t row, column;
+  };
+  Rows rows_of(const View& v, int64_t width, bool narrow) const {
+    const int64_t start = batch_ * v.strides[0] + head_ * v.strides[1] + t0_ * v.strides[2];
+    if (!narrow) return {v.as<float>() + start, v.strides[2], v.strides[3]};
+    float* to = scratch<float>(p_.at_wide);
+    const auto widen = move::cast_row(v.dtype, DType::f32);
+    for (int64_t j = 0; j < keys_; ++j) {
+      const std::byte* from = v.data + (start + j * v.strides[2]) * 2;
+      auto* row = reinterpret_cast<std::byte*>(to + j * width);
+      if (v.strides[3] == 1) widen(from, row, width);
+      else
+        for (int64_t i = 0; i < width; ++i) widen(from + i * v.strides[3] * 2, row + i * 4, 1);
+    }
+    return {to, width, 1};
+  }
 
   // Panels of the keys [t0, t0 + keys), packing what is not packed.
   void locate_keys() {
     const View &k = call_.in[1], &v = call_.in[2];
+    if (p_.direct) return locate_direct();
     if (p_.bf16) return locate_pairs();
-    k_ = at(k, head_), v_ = at(v, head_);
+    auto start = [&](const View& x) { return batch_ * x.strides[0] + head_ * x.strides[1]; };
     if (p_.k_packed) {
-      k_ += t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
+      k_ = k.as<float>() + start(k) + t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
     } else {
-      k_ += t0_ * k.strides[2], k_stride_ = k.strides[2];
-      if (!p_.direct) {
-        float* out = scratch<float>(p_.at_k);
-        pack_panels(k_, p_.d, keys_, k.strides[3], k.strides[2], 0, panels(keys_), out);
-        k_ = out, k_stride_ = p_.d * 16;
-      }
+      float* out = scratch<float>(p_.at_k);
+      const Rows r = rows_of(k, p_.d, p_.k_narrow);
+      pack_panels(r.data, p_.d, keys_, r.column, r.row, 0, panels(keys_), out);
+      k_ = out, k_stride_ = p_.d * 16;
     }
     if (p_.v_packed) {
-      v_ += t0_ * 16, v_stride_ = v.strides[2];
+      v_ = v.as<float>() + start(v) + t0_ * 16, v_stride_ = v.strides[2];
     } else {
-      v_ += t0_ * v.strides[2], v_stride_ = v.strides[2];
-      if (!p_.direct) {
-        float* out = scratch<float>(p_.at_v);
-        pack_panels(v_, keys_, p_.dv, v.strides[2], v.strides[3], 0, panels(p_.dv), out);
-        v_ = out, v_stride_ = keys_ * 16;
-      }
+      float* out = scratch<float>(p_.at_v);
+      const Rows r = rows_of(v, p_.dv, p_.v_narrow);
+      pack_panels(r.data, keys_, p_.dv, r.row, r.column, 0, panels(p_.dv), out);
+      v_ = out, v_stride_ = keys_ * 16;
     }
+  }
+
+  // K and V as they lie.
+  void locate_direct() {
+    const View &k = call_.in[1], &v = call_.in[2];
+    auto start = [&](const View& x) { return batch_ * x.strides[0] + head_ * x.strides[1] + t0_ * x.strides[2]; };
+    k_stride_ = k.strides[2], v_stride_ = v.strides[2];
+    if (p_.k_narrow) k16_ = k.as<uint16_t>() + start(k);
+    else k_ = k.as<float>() + start(k);
+    if (p_.v_narrow) v16_ = v.as<uint16_t>() + start(v);
+    else v_ = v.as<float>() + start(v);
   }
 
   void locate_pairs() {
@@ -243,14 +276,16 @@ class RowUnit {
       k16_ = k.as<uint16_t>() + start(k) + t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
     } else {
       auto* out = scratch<uint16_t>(p_.at_k);
-      pack_pair_panels(k.as<float>() + start(k) + t0_ * k.strides[2], p_.d, keys_, k.strides[3], k.strides[2], 0, panels(keys_), out);
+      const Rows r = rows_of(k, p_.d, p_.k_narrow);
+      pack_pair_panels(r.data, p_.d, keys_, r.column, r.row, 0, panels(keys_), out);
       k16_ = out, k_stride_ = even(p_.d) * 16;
     }
     if (p_.v_packed) {
       v16_ = v.as<uint16_t>() + start(v) + t0_ * 16, v_stride_ = v.strides[2];
     } else {
       auto* out = scratch<uint16_t>(p_.at_v);
-      pack_pair_panels(v.as<float>() + start(v) + t0_ * v.strides[2], keys_, p_.dv, v.strides[2], v.strides[3], 0, panels(p_.dv), out);
+      const Rows r = rows_of(v, p_.dv, p_.v_narrow);
+      pack_pair_panels(r.data, keys_, p_.dv, r.row, r.column, 0, panels(p_.dv), out);
       v16_ = out, v_stride_ = even(keys_) * 16;
     }
   }
@@ -327,7 +362,7 @@ class RowUnit {
       t.lda = p_.d;
     else
       t.row_offset = offset;
-    if (p_.direct) t.b_form = BForm::columns;
+    if (p_.direct) t.b_form = BForm::columns, t.b_narrow = p_.k_narrow ? k16_ : nullptr, t.narrow = narrow(call_.in[1]);
     t.b = k_, t.b_stride = k_stride_, t.c = s.scores, t.ldc = s.ld;
     t.epilogue.scale = p_.scale;
     t.epilogue.context = &s;
@@ -338,10 +373,12 @@ class RowUnit {
     multiply(t);
   }
 
+  static Narrow narrow(const View& v) { return v.dtype == DType::f16 ? Narrow::f16 : Narrow::bf16; }
+
   void mix(const ScoreBlock& s, int64_t r0, int64_t m, int64_t n) {
     Block t;
     t.m = m, t.n = p_.dv, t.a = s.scores, t.lda = s.ld, t.segment_k = n;
-    if (p_.direct) t.b_form = BForm::rows;
+    if (p_.direct) t.b_form = BForm::rows, t.b_narrow = p_.v_narrow ? v16_ : nullptr, t.narrow = narrow(call_.in[2]);
     t.b = v_, t.b_stride = v_stride_, t.c = acc(r0), t.ldc = p_.ld_acc;
     t.epilogue.accumulate = t0_ > 0;
     if (p_.bf16) return multiply_rounded(t, s.scores, nullptr, s.ld, n, scratch<uint16_t>(p_.at_p16), v16_);
@@ -363,7 +400,7 @@ class RowUnit {
   int64_t batch_, head_, row0_, row1_;
   int64_t t0_ = 0, keys_ = 0, k_stride_ = 0, v_stride_ = 0;
   const float *k_ = nullptr, *v_ = nullptr;
-  const uint16_t *k16_ = nullptr, *v16_ = nullptr;   // in bf16
+  const uint16_t *k16_ = nullptr, *v16_ = nullptr;   // pair panels in bf16, or 16 bits as they lie
 };
 
 Status run(const Call& call, int64_t chunk) {

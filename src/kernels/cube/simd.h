@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tensor/half.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -39,6 +41,11 @@
 #endif
 
 namespace ge::kernels::cube {
+
+// An element of IEEE 754 binary16; bf16s are plain uint16_t.
+struct Float16 {
+  uint16_t bits;
+};
 
 // max(a, b) and min(a, b) give b when either is NaN: the value that may be NaN goes second.
 #if defined(__x86_64__)
@@ -86,6 +93,8 @@ struct V512 {
   GE_INLINE F widen(__m256i h) { return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, h), 16)); }
   GE_INLINE F widen(const uint16_t* p) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   GE_INLINE F widen_n(const uint16_t* p, int64_t n) { return widen(_mm256_maskz_loadu_epi16(mask(n), p)); }
+  GE_INLINE F widen(const Float16* p) { return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  GE_INLINE F widen_n(const Float16* p, int64_t n) { return _mm512_maskz_cvtph_ps(0xffff, _mm256_maskz_loadu_epi16(mask(n), p)); }
   GE_INLINE __m256i halves(F x) {
     const __m512i bits = _mm512_castps_si512(x), high = _mm512_maskz_srli_epi32(0xffff, bits, 16);
     const __m512i odd = _mm512_and_epi32(high, _mm512_set1_epi32(1));
@@ -141,6 +150,12 @@ struct V256 {
   }
   GE_INLINE F widen_n(const uint16_t* p, int64_t n) {
     uint16_t h[kLanes] = {};
+    std::memcpy(h, p, static_cast<size_t>(n) * 2);
+    return widen(h);
+  }
+  GE_INLINE F widen(const Float16* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  GE_INLINE F widen_n(const Float16* p, int64_t n) {
+    Float16 h[kLanes] = {};
     std::memcpy(h, p, static_cast<size_t>(n) * 2);
     return widen(h);
   }
@@ -239,6 +254,13 @@ struct V128 {
     for (int i = 0; i < kLanes; ++i) u[i] = static_cast<uint32_t>(p[i]) << 16;
     return (F)u;
   }
+  GE_INLINE F widen_n(const Float16* p, int64_t n) {
+    F x{};
+    for (int i = 0; i < kLanes; ++i)
+      if (i < n) x[i] = f16_to_f32(p[i].bits);
+    return x;
+  }
+  GE_INLINE F widen(const Float16* p) { return widen_n(p, kLanes); }
   GE_INLINE void narrow_n(uint16_t* p, F x, int64_t n) {
     const U bits = (U)x, high = bits >> 16, up = (bits + (high & 1) + 0x7fff) >> 16, h = x != x ? high | 0x40 : up;
     for (int i = 0; i < kLanes; ++i)
