@@ -149,7 +149,7 @@ class Marking {
     return ok();
   }
 
-  // Where only the output's size is a number, the input has it too.
+  // Where only the output's size is a number, the input has it too; and the batch may stand there under two names.
   Status compare(const Pair& p) {
     auto &a = input_type(p.input), &b = output_type(p.output);
     if (a.dtype != b.dtype)
@@ -157,7 +157,8 @@ class Marking {
     if (a.rank() != b.rank()) return refuse(p, format("the input has {} axes, the output {}", a.rank(), b.rank()), "name an input and an output of one shape");
     for (size_t k = 0; k < a.dims.size(); ++k) {
       auto symbol = std::string(a.dims[k].symbol_name());
-      if (k == 0 || symbol.empty() || !b.dims[k].known()) continue;
+      bool batch = k == 0 && !b.dims[k].symbol_name().empty() && !g_.decided_by_data(b.dims[k]);
+      if (symbol.empty() || a.dims[k] == b.dims[k] || (!b.dims[k].known() && !batch)) continue;
       for (ValueId v : g_.inputs)
         for (auto& d : g_.value(v).type.dims)
           if (d.symbol_name() == symbol) d = b.dims[k];

@@ -22,9 +22,11 @@ Status infer(InferContext& c) {
   for (auto* a : {"smooth_softmax", "qk_output"})
     if (ir::attr_int(c.node, a, 0) > 0) return c.fail(format("{} is not supported", a));
   if (c.wants(3)) return c.fail("the scores as an output are not supported");
-  // Presents: known once it is Attention.
-  c.set_unranked(1, c.dtype(kQ));
-  c.set_unranked(2, c.dtype(kQ));
+  // Presents: their length is known once it is Attention.
+  for (int i : {1, 2}) {
+    if (c.ranked(kQ) && c.rank(kQ) == 3) c.set(i, c.dtype(kQ), {c.dims(kQ)[0], groups, c.fresh(i == 1 ? "keys" : "values"), floordiv(c.dims(kQ)[2], Dim(c.has(kK) ? heads : heads + 2 * groups))});
+    else c.set_unranked(i, c.dtype(kQ));
+  }
   if (!c.ranked(kQ)) {
     c.set_unranked(0, c.dtype(kQ));
     return ok();

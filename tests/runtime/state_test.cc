@@ -260,11 +260,12 @@ TEST(State, TwoThatChangePlaces) {
 // A cache of a fixed size, in which some rows are replaced.
 TEST(State, FixedSizesAreUpdatedWhereTheyLie) {
   constexpr const char* kNd = R"(graph main(%x: f32[2,3], %at: i64[2,1], %past: f32[8,3]) -> (%y, %present) {
-  %old = Exp(%past)
+  %old = ArgMax(%past) {axis=0}
   %present = ScatterND(%past, %at, %x)
   %axes: i64[1] = [0]
   %new = ReduceSum(%present, %axes) {keepdims=1}
-  %y = Add(%old, %new)
+  %o = Cast(%old) {to=1}
+  %y = Add(%o, %new)
 })";
   constexpr const char* kElements = R"(graph main(%x: f32[2,3], %at: i64[2,3], %past: f32[8,3]) -> (%y, %present) {
   %present = ScatterElements(%past, %at, %x) {axis=0, reduction="add"}
