@@ -18,7 +18,8 @@ struct Plan {
 };
 
 Result<Work> prepare(const Call& c) {
-  GE_RETURN_IF_ERROR(check_call(c, kName, 3, 3, 1, 1));
+  GE_RETURN_IF_ERROR(check_call(c, kName, 0, 3, 1, 1));
+  if (!has_input(c, 1) || !has_input(c, 2)) return bad_call(kName, "new rows or their places are missing");
   const View &x = c.in[1], &y = c.out[0], &at = c.in[2];
   if (x.rank != 4 || y.rank != 4 || x.dtype != y.dtype || x.dims[0] != y.dims[0] || x.dims[1] != y.dims[1] || x.dims[3] != y.dims[3])
     return bad_call(kName, "new rows and output do not fit");
