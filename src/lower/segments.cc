@@ -56,11 +56,6 @@ std::set<std::string> symbols_of(const Task& t, const plan::Placement& placement
       add_symbols(placement.storages()[static_cast<size_t>(o.storage)].elements, out);
     }
   for (auto& d : t.spec.ints) add_symbols(d, out);
-  // A part of a value can be made when the place of the whole is known.
-  if (!t.kernel->executor)
-    for (auto* list : {&t.in, &t.out})
-      for (auto& o : *list)
-        if (o.storage >= 0 && o.ranked) add_symbols(placement.storages()[static_cast<size_t>(o.storage)].elements, out);
   return out;
 }
 

@@ -27,8 +27,9 @@ Status bind_state_symbols(const om::ProgramT& program, const StateDims& states, 
       int32_t e = port.in[k];
       if (e < 0 || static_cast<size_t>(e) >= program.exprs.size()) return damaged("A state's size is missing.");
       const om::Expr& x = program.exprs[static_cast<size_t>(e)];
-      bool symbol = x.op() == om::ExprOp::symbol && x.imm() >= 0 && static_cast<size_t>(x.imm()) < symbols.size();
-      if (!symbol && x.op() != om::ExprOp::constant) return damaged("A state's size is neither a number nor a symbol.");
+      bool symbol = x.op() == om::ExprOp::symbol;
+      if (symbol && (x.imm() < 0 || static_cast<size_t>(x.imm()) >= symbols.size())) return damaged("A state's size names no symbol.");
+      if (!symbol && x.op() != om::ExprOp::constant) continue;   // it follows from other sizes; StateLease::prepare compares
       int64_t value = held.empty() ? om::kUnknown : held[k];
       int64_t expected = symbol ? symbols[static_cast<size_t>(x.imm())] : x.imm();
       if (symbol && expected == om::kUnknown) {

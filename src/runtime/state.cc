@@ -173,6 +173,9 @@ Status StateLease::prepare(const Binding& binding) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     auto& b = binding.states[i];
     auto& e = *entries_[i];
+    // Sizes that follow from others.
+    if (!b.in.empty() && e.axis >= 0 && (e.dims.empty() ? rows_in(e, b.in) != 0 : e.dims != b.in))
+      return error(code::kInputMismatch, format("State '{}' holds {}, for inputs of these sizes it would be {}.", e.name, shape_text(e.dims), shape_text(b.in)), "states and inputs of one run go together", "feed sizes that fit, or reset() the state");
     // Another number of sequences, where what was held is not read.
     if (!e.dims.empty() && memory_dims(e, e.dims) != b.capacity) e.dims.clear();
     GE_RETURN_IF_ERROR(reserve(e, b.capacity));
