@@ -1,7 +1,10 @@
 // States: where a run appends and where it copies, what it may touch, and what damaged files say about them.
 #include "runtime/state.h"
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "driver/compare.h"
 #include "driver/notes.h"
@@ -98,6 +101,27 @@ TEST(State, AppendsWhereItLies) {
     EXPECT_LE(difference((*y)[0], handed(x)), 1e-6);
   }
   EXPECT_EQ(state->length(), 13);
+}
+
+// A process may have some 65,000 pieces of address space: many states leave most of them to others.
+TEST(State, ManyAtOneTime) {
+  auto m = *open_compiled(compiled(kAppend, "past:present"));
+  std::vector<std::shared_ptr<runtime::State>> states;
+  auto x = filled({1, 2, 3, 4}, 1);
+  auto want = *step(*m, {x}, (*m->new_state()).get());
+  for (int i = 0; i < 5000; ++i) {
+    states.push_back(*m->new_state());
+    auto y = step(*m, {x}, states.back().get());
+    ASSERT_TRUE(y.ok()) << i << y.error().text();
+    ASSERT_TRUE((*y)[0].same_bytes(want[0]));
+  }
+  std::ifstream maps("/proc/self/maps");
+  int64_t pieces = std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+  EXPECT_GT(pieces, 1000);
+  EXPECT_LT(pieces, 25000);
+  EXPECT_LT(m->memory().state, int64_t{5000} * 4 * 4096);
+  states.clear();
+  EXPECT_EQ(m->memory().state, 0);
 }
 
 // What a step writes into states, by its program: rows of them. Copies tasks from states are counted apart.
