@@ -2,6 +2,7 @@
 // Keys and values that are stored in 16 bits (a state) are widened where attention reads them, not as a whole before.
 // Exact: only the place of the widening changes.
 #include "base/text.h"
+#include "ops/op.h"
 #include "passes/fusion.h"
 
 namespace ge::passes {
@@ -10,13 +11,22 @@ namespace {
 using ir::NodeId;
 using ir::ValueId;
 
-// The value of 16 bits behind a Cast to f32.
+// An input of the graph, or one with more entries or replaced ones.
+bool is_cache(const ir::Graph& g, ValueId v) {
+  if (g.is_input(v)) return true;
+  NodeId id = g.value(v).producer;
+  if (!id || g.node(id).inputs.empty() || !g.node(id).inputs[0] || !g.is_input(g.node(id).inputs[0])) return false;
+  auto* op = ops::find(g.node(id).op);
+  return op && (op->place || op->updates);
+}
+
+// The cache of 16 bits behind a Cast to f32.
 ValueId stored(const ir::Graph& g, ValueId v) {
   NodeId id = g.value(v).producer;
   if (!id || g.node(id).op != "Cast") return {};
   ValueId from = g.node(id).inputs[0];
   DType t = g.value(from).type.dtype;
-  return (t == DType::bf16 || t == DType::f16) && g.value(v).type.dtype == DType::f32 ? from : ValueId{};
+  return is_cache(g, from) && (t == DType::bf16 || t == DType::f16) && g.value(v).type.dtype == DType::f32 ? from : ValueId{};
 }
 
 // Operand `index` as it is stored, itself or behind a Transpose; none when it is not stored so.
