@@ -29,7 +29,6 @@ import torch_models  # noqa: E402
 FLOORS, BARS = (0.8, 0.5), (1.15, 0.8)
 SEQUENCES = (512, 2048, 4096)
 PREFILL = 512
-STARTS = 3  # fresh processes, of which the middle one counts
 
 
 def cases():
@@ -96,7 +95,7 @@ def measure(case, threads, folder, oms, a):
     try:
         om, _ = compiled(path, folder, oms)
         paths = {"ge": om, **{o: path for o in a.others}}
-        result = interleave.compare(paths, threads, feeds, folder, a.rounds, a.seconds, tolerant=True, starts=STARTS,
+        result = interleave.compare(paths, threads, feeds, folder, a.rounds, a.seconds, tolerant=True, starts=a.starts,
                                     unequal=score.ROUNDED["unequal"] if rounded else 0)
         if "error" not in result["ge"]:
             result["ge"]["limit"] = share_of_limit(om, threads, feeds, result["ge"]["ms"])
@@ -169,6 +168,7 @@ def parse(arguments):
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="the least length of one turn")
+    parser.add_argument("--starts", type=int, default=3, help="fresh processes, of which the middle one's start counts")
     parser.add_argument("--warm", type=float, default=3, help="GB of memory that are touched first; 0: none")
     parser.add_argument("--with", dest="others", default="onnxruntime,openvino", type=lambda s: s.split(","),
                         help="engines to compare with; the floors are for the first")

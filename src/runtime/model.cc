@@ -38,7 +38,8 @@ class Buffers : public Sink {
 // Outputs with memory of their own.
 class Fresh : public Sink {
  public:
-  explicit Fresh(std::vector<Value>& outputs) : outputs_(outputs) {}
+  Fresh(std::vector<Value>& outputs, OutputMemory& memory) : outputs_(outputs), memory_(memory) {}
+  ~Fresh() override { memory_.keep_up_to(bytes_); }
   Result<std::byte*> tensor(size_t i, DType t, std::span<const int64_t> dims) override {
     GE_TRY(outputs_[i], make(t, dims));
     return const_cast<std::byte*>(outputs_[i].data);
@@ -49,13 +50,14 @@ class Fresh : public Sink {
   }
 
  private:
-  static Result<Value> make(DType t, std::span<const int64_t> dims) {
+  Result<Value> make(DType t, std::span<const int64_t> dims) {
     GE_TRY(int64_t bytes, checked_bytes(t, dims, "an output"));
-    auto* p = static_cast<std::byte*>(::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t(64), std::nothrow));
-    if (!p) return error(code::kOutOfMemory, format("{} for an output cannot be had.", bytes_text(static_cast<double>(bytes))));
-    return Value::tensor(t, dims, p, std::shared_ptr<const void>(p, [](const void* q) { ::operator delete(const_cast<void*>(q), std::align_val_t(64)); }));
+    GE_TRY(auto block, memory_.take(bytes));
+    bytes_ += bytes;
+    std::byte* p = block.get();
+    return Value::tensor(t, dims, p, std::move(block));
   }
-  static Result<Value> copy(const Value& v) {
+  Result<Value> copy(const Value& v) {
     Value out = v;
     for (auto& item : out.items) {
       GE_TRY(item, copy(item));
@@ -66,6 +68,8 @@ class Fresh : public Sink {
     return out;
   }
   std::vector<Value>& outputs_;
+  OutputMemory& memory_;
+  int64_t bytes_ = 0;
 };
 
 // Of the port's kind and type. Sizes are checked when they are bound.
@@ -249,7 +253,7 @@ Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* pr
     return error(code::kInputMismatch, format("The model takes {} inputs, got {}.", p.inputs.size(), inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) GE_RETURN_IF_ERROR(check_input(*p.inputs[i], inputs[i]));
   std::vector<Value> outputs(p.outputs.size());
-  Fresh sink(outputs);
+  Fresh sink(outputs, *output_memory_);
   StateLease states;
   GE_RETURN_IF_ERROR(lease(state, states));
   if (!plain_) {
@@ -276,7 +280,7 @@ Memory Model::memory() const {
   Memory m;
   m.weights = om::weight_bytes(package_);
   m.arena = arena_;
-  m.pool = pool_;
+  m.pool = pool_ + output_memory_->idle_bytes();
   m.contexts = contexts_;
   for (auto& held : states_)
     if (auto s = held.lock()) m.state += s->committed(), m.state_reserved += s->reserved();
@@ -321,6 +325,7 @@ void Model::trim() {
   for (auto& c : idle_) arena_ -= c->arena_bytes(), pool_ -= c->pool_bytes();
   contexts_ -= static_cast<int>(idle_.size());
   idle_.clear();
+  output_memory_->trim();
 }
 
 }  // namespace ge::runtime

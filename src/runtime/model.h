@@ -13,6 +13,7 @@
 #include "om/program.h"
 #include "runtime/binding.h"
 #include "runtime/context.h"
+#include "runtime/output_memory.h"
 #include "runtime/state.h"
 
 namespace ge::runtime {
@@ -27,7 +28,7 @@ struct Memory {
   int64_t weights = 0;        // mapped, shared between processes (private with huge pages)
   int64_t arena = 0;          // of all Contexts at hand
   int64_t state = 0;          // of all States at hand that this Model made
-  int64_t pool = 0;
+  int64_t pool = 0;           // values whose sizes data decide, and outputs that the caller has let go
   int contexts = 0;
   int64_t state_reserved = 0; // address space of the same
   int64_t state_token = 0;    // what one more entry of a State takes, with one sequence; 0 without states
@@ -66,7 +67,8 @@ class Model {
   // Whether it takes or gives strings, which buffers of the caller cannot hold.
   bool has_strings() const { return strings_; }
   Memory memory() const;
-  void trim();                // frees idle Contexts
+  void trim();                // frees idle Contexts and memory of former outputs
+  ~Model() { output_memory_->trim(); }
 
  private:
   explicit Model(om::Package package) : package_(std::move(package)) {}
@@ -84,6 +86,7 @@ class Model {
   std::vector<std::unique_ptr<Context>> idle_;
   int contexts_ = 0;
   int64_t arena_ = 0, pool_ = 0;
+  std::shared_ptr<OutputMemory> output_memory_ = std::make_shared<OutputMemory>();
   bool plain_ = true, strings_ = false;
   std::shared_ptr<State> default_state_;
   std::vector<std::weak_ptr<State>> states_;            // that it made

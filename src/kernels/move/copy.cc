@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kName = "move.copy";
 constexpr int64_t kPieceBytes = 64 << 10;
+constexpr int64_t kSmallBytes = 4 << 10;
 constexpr int64_t kTile = 16;  // elements; with 4 bytes a tile's side is a cache line
 
 void add_outer_axis(Nest& n) {
@@ -77,6 +78,11 @@ void run_tiles(const CopyPlan& p, const std::byte* from, std::byte* to, int64_t 
   int64_t per_outer = p.blocks_a * p.blocks_b;
   Walker w(n, outer, begin / per_outer);
   int64_t inside = begin % per_outer;
+  if (per_outer == 1 && na * nb * p.element <= kSmallBytes) {  // in the cache, or on the way there
+    for (int64_t u = begin; u < end; ++u, w.next())
+      transpose_tile(from + w.at[0], from_pitch, to + w.at[1], to_pitch, na, nb, p.element);
+    return;
+  }
   for (int64_t u = begin; u < end; ++u) {
     int64_t a0 = inside / p.blocks_b * p.block_a, b0 = inside % p.blocks_b * p.block_b;
     int64_t a1 = std::min(na, a0 + p.block_a), b1 = std::min(nb, b0 + p.block_b);
