@@ -49,7 +49,7 @@ Status check_attributes(const InferContext& c) {
   if (c.has(kPastKey) != c.has(kPastValue)) return c.fail("past_key and past_value come together or not at all");
   if (c.has(kPastKey) && c.has(kLengths)) return c.fail("nonpad_kv_seqlen does not go with past_key");
   if (c.has(kLengths) && c.dtype(kLengths) != DType::i64) return c.fail("nonpad_kv_seqlen is not i64");
-  if (c.has(kMask) && c.dtype(kMask) != DType::boolean && !is_float(c.dtype(kMask))) return c.fail(format("attn_mask is {}", name(c.dtype(kMask))));
+  if (c.has(kMask) && c.dtype(kMask) != DType::boolean && !is_float(c.dtype(kMask)) && !is_integer(c.dtype(kMask))) return c.fail(format("attn_mask is {}", name(c.dtype(kMask))));
   return ok();
 }
 
@@ -270,6 +270,12 @@ class Expansion {
 Result<bool> expand(UpgradeContext& c) {
   const Node& n = c.node();
   auto type = [&](size_t i) { return c.graph.value(n.inputs[i]).type; };
+  // Integers are added like floats.
+  if (n.inputs.size() > kMask && n.inputs[kMask] && is_integer(type(kMask).dtype)) {
+    ValueId mask = make_node(c, "Cast", {n.inputs[kMask]}, {{"to", static_cast<int64_t>(type(0).dtype)}});
+    c.graph.set_input(c.id, kMask, mask);
+    return true;
+  }
   bool fits = !(n.outputs.size() > 3 && n.outputs[3]) && ir::attr_int(n, "softmax_precision", 1) != 11 /* double */;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     if (!n.inputs[i]) continue;

@@ -112,7 +112,9 @@ Status infer_extract(InferContext& c) {
   return ok();
 }
 Status reference_extract(LowerContext& c) {
-  c.call("ref.ArrayFeatureExtractor", {c.in(0), c.in(1)}, {c.out()});
+  Arg from = c.in(0), to = c.out();
+  if (c.type(0).dtype == DType::string) from.as = to.as = DType::u32;
+  c.call("ref.ArrayFeatureExtractor", {from, c.in(1)}, {to});
   return ok();
 }
 

@@ -30,8 +30,12 @@ Status check_granularity(const InferContext& c) {
   const int64_t block = ir::attr_int(c.node, "block_size", 0);
   if (block < 0) return c.fail(format("block_size is {}", block));
   if (c.has(2) && c.ranked(1) && c.ranked(2) && c.dims(1) != c.dims(2)) {
+    bool one = product(c.dims(1)) == Dim(1) && product(c.dims(2)) == Dim(1);
+    // Sizes that only the run tells may be equal after all.
+    bool open = c.rank(1) == c.rank(2);
+    for (size_t k = 0; open && k < c.dims(1).size(); ++k) open = !c.dims(1)[k].known() || !c.dims(2)[k].known() || c.dims(1)[k] == c.dims(2)[k];
     // A zero point of one element serves any shape of scale with one element.
-    if (!(product(c.dims(1)) == Dim(1)) || !(product(c.dims(2)) == Dim(1)))
+    if (!one && !open)
       return c.fail(format("the zero point {} has another shape than the scale {}", text(c.dims(2)), text(c.dims(1))));
   }
   if (!c.ranked(0) || !c.ranked(1)) return ok();

@@ -74,3 +74,9 @@ def test_skipped_cpp_tests_count_as_failed_in_ci(output, status, in_ci, tmp_path
         done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == want, (ci, done.stdout, done.stderr)
         assert ("Skipped tests count as failed" in done.stdout) == (ci == "1" and output == "SKIPPED")
+
+
+def test_the_list_of_operators_is_current():
+    import operators_doc
+    with open(operators_doc.DOC) as f:
+        assert f.read() == operators_doc.text([sys.executable, "-c", "from ge._cli import ge; ge()"]), "./dev docs writes it"
