@@ -7,7 +7,6 @@ ONNX Runtime runs the same file without a state, pasts in and presents out, in t
 """
 
 import argparse
-import gc
 import json
 import os
 import statistics
@@ -23,6 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests", "models"))
 import decoders  # noqa: E402
 
 PIECE = 1024
+PAUSE = 0.03   # lets the pool of the engine that has just run go to sleep
 
 
 def resident():
@@ -42,15 +42,16 @@ def reference(name, ids, positions):
         return {p: f[str(p)] for p in positions}
 
 
-def worker(name, om, threads, positions, steps):
-    """In a process of its own, which holds nothing but GE: one line of JSON with what each position gave."""
+def worker(name, om, threads, positions, steps, rounds):
+    """In a process of its own, which holds nothing but GE while memory is read: one line of JSON with what each
+    position gave."""
     import ge
     ids = decoders.tokens(name, max(positions))
     base = resident()
     model = ge.load(om, threads=threads)
     state = model.new_state()
     out = {"token": decoders.sizes(name)["bytes_per_token"], "positions": {}}
-    logits, at = {}, 0
+    logits, forks, at = {}, {}, 0
 
     def run(until, piece, on):
         nonlocal at
@@ -69,47 +70,41 @@ def worker(name, om, threads, positions, steps):
         if last > at:
             run(last, PIECE, state)
         row = out["positions"][position] = {"prefill_ms": 1e3 * (time.perf_counter() - begin) / max(last - start, 1)}
-        other = state.fork()
-        logits[f"{position}_steps"], times = run(position, 1, other)
-        row["token_ms"] = 1e3 * statistics.median(times)
-        del other
+        forks[position] = state.fork()
+        logits[f"{position}_steps"], _ = run(position, 1, forks[position])
         at = last
         logits[f"{position}_prefill"], _ = run(position, PIECE, state)
         memory = model.memory()
         row["committed"] = state.memory()["committed"]
         row["resident"] = resident() - base
-        row["predicted"] = {k: memory[k] for k in ("weights", "arena", "state", "pool")}
+        row["predicted"] = {k: memory[k] for k in ("weights", "arena", "pool")} | {"state": row["committed"] + sum(f.memory()["committed"] for f in forks.values())}
+    del state
+    beside_onnxruntime(name, model, threads, forks, rounds, out["positions"])
     with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as f:
         np.savez(f, **logits)
     out["logits"] = f.name
     print(json.dumps(out))
 
 
-def turns(name, om, threads, position, rounds):
-    """Milliseconds a token at this position, in turns: (GE with a state, ONNX Runtime without)."""
-    import ge
+def beside_onnxruntime(name, model, threads, forks, rounds, rows):
+    """A token at each position, in turns: GE with a state, ONNX Runtime without."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 3
     session = onnxruntime.InferenceSession(decoders.export(name), options, providers=["CPUExecutionProvider"])
-    model = ge.load(om, threads=threads)
-    ids = decoders.tokens(name, position)
-    state, at = model.new_state(), 0
-    while at < position - 1:
-        n = min(PIECE, position - 1 - at)
-        model.run({"input_ids": ids[:, at:at + n]}, state=state)
-        at += n
-    feeds = {"input_ids": ids[:, -1:], **decoders.empty_past(name, length=position - 1)}
-    wanted = [o.name for o in session.get_outputs()]
-    session.run(wanted, feeds)
-    times = ([], [])
-    for _ in range(rounds):
-        for which, run in enumerate((lambda: model.run({"input_ids": ids[:, -1:]}, state=state), lambda: session.run(wanted, feeds))):
-            begin = time.perf_counter()
-            run()
-            times[which].append(1e3 * (time.perf_counter() - begin))
-            gc.collect()
-    return statistics.median(times[0]), statistics.median(times[1]), statistics.median(b / a for a, b in zip(*times))
+    token, names = decoders.tokens(name, 1), [o.name for o in session.get_outputs()]
+    for position, state in forks.items():
+        feeds = {"input_ids": token, **decoders.empty_past(name, length=position)}
+        times = ([], [])
+        for turn in range(rounds + 1):
+            for which, run in enumerate((lambda: model.run({"input_ids": token}, state=state), lambda: session.run(names, feeds))):
+                time.sleep(PAUSE)
+                begin = time.perf_counter()
+                run()
+                if turn:   # the first warms up
+                    times[which].append(1e3 * (time.perf_counter() - begin))
+        rows[position] |= {"token_ms": statistics.median(times[0]), "peer_ms": statistics.median(times[1]),
+                           "ratio": statistics.median(b / a for a, b in zip(*times))}
 
 
 def measure(name, arguments, folder):
@@ -117,11 +112,11 @@ def measure(name, arguments, folder):
     positions = [p for p in arguments.positions if p <= decoders.sizes(name)["places"]]
     om = os.path.join(folder, name + ".om")
     start = time.perf_counter()
-    model = ge.compile(decoders.export(name), state=f"auto:{max(positions) + arguments.rounds + 1}", output=om)
+    model = ge.compile(decoders.export(name), state=f"auto:{max(positions) + arguments.rounds + 2}", output=om)
     print(f"{name}: compiled in {time.perf_counter() - start:.1f} s; {model.report()['memory']['state_bytes_per_token']} bytes a token by the report")
     del model
-    done = subprocess.run([sys.executable, os.path.abspath(__file__), "--worker", name, om, str(arguments.threads), json.dumps(positions), str(arguments.steps)],
-                          stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([sys.executable, os.path.abspath(__file__), "--worker", name, om,
+                           *map(json.dumps, (arguments.threads, positions, arguments.steps, arguments.rounds))], stdout=subprocess.PIPE, text=True, check=True)
     got = json.loads(done.stdout)
     want = reference(name, decoders.tokens(name, max(positions)), positions)
     with np.load(got["logits"]) as f:
@@ -135,18 +130,17 @@ def measure(name, arguments, folder):
         worst = max(worst, *off)
         first = row["token_ms"] if first is None else first
         read, extra = position * got["token"], row["token_ms"] - first
-        peer = turns(name, om, arguments.threads, position, arguments.rounds)
         speed = f"{read / extra / 1e6:8.1f}" if extra > 0 else f"{'':>8}"
         print(f"{position:9} {off[0]:10.1e} {off[1]:10.1e}  {row['prefill_ms']:13.2f} {row['token_ms']:11.2f} {read / 1e6:8.1f} {speed} {row['committed'] / 1e6:9.1f} "
-              f"{row['resident'] / 1e6:12.1f} {sum(row['predicted'].values()) / 1e6:13.1f} {peer[1]:8.1f} {peer[2]:7.2f}", flush=True)
+              f"{row['resident'] / 1e6:12.1f} {sum(row['predicted'].values()) / 1e6:13.1f} {row['peer_ms']:8.1f} {row['ratio']:7.2f}", flush=True)
     print(f"largest difference over the largest logit: {worst:.1e}")
     return worst < 1e-3
 
 
 def main():
     if sys.argv[1:2] == ["--worker"]:
-        name, om, threads, positions, steps = sys.argv[2:]
-        worker(name, om, int(threads), json.loads(positions), int(steps))
+        name, om, *numbers = sys.argv[2:]
+        worker(name, om, *map(json.loads, numbers))
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=["llama_0.1b", "gpt2_0.1b"])
