@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "base/text.h"
 #include "kernels/isa.h"
@@ -164,28 +165,51 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
     b->views[i].dims = b->pool_.data() + b->pool_at_[i];
     b->views[i].strides = b->views[i].dims + b->views[i].rank;
   }
-  for (size_t t = 0; t < b->tasks.size(); ++t) {
-    auto& task = b->tasks[t];
-    auto& name = program.tasks[static_cast<size_t>(task.task)]->name;
-    if (task.kernel->executor) {
-      task.work.chunks = 0;
-      continue;
-    }
-    auto work = task.kernel->prepare(b->call(task));
-    if (!work.ok()) {
-      Error e = std::move(work).take_error();
-      if (e.node.empty()) e.node = name;
-      // A call that no compiler writes: the file's fault, not the caller's.
-      if (e.code == code::kInternal) e.code = code::kParse, e.cause = "the file is damaged, or another version of GE wrote it", e.fix = "compile the model again";
-      return e;
-    }
-    task.work = *std::move(work);
-    auto& w = task.work;
-    if (w.chunks < 0 || w.scratch < 0 || w.shared < 0 || w.scratch > kMaxBytes || w.shared > kMaxBytes)
-      return damaged(format("Task {} asks for impossible scratch.", name));
-  }
+  const Binding* like = options.like && options.like->program == &program && options.like->segment == segment ? options.like.get() : nullptr;
+  for (size_t t = 0; t < b->tasks.size(); ++t) GE_RETURN_IF_ERROR(b->prepare_task(t, like));
   GE_RETURN_IF_ERROR(b->place(options));
   return std::shared_ptr<const Binding>(std::move(b));
+}
+
+namespace {
+
+bool same_operands(std::span<const View> a, std::span<const View> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const View& x, const View& y) {
+    return x.dtype == y.dtype && x.rank == y.rank && std::equal(x.shape().begin(), x.shape().end(), y.shape().begin()) &&
+           std::equal(x.strides, x.strides + x.rank, y.strides);
+  });
+}
+
+}  // namespace
+
+Status Binding::prepare_task(size_t t, const Binding* like) {
+  auto& task = tasks[t];
+  auto& name = program->tasks[static_cast<size_t>(task.task)]->name;
+  if (task.kernel->executor) {
+    task.work.chunks = 0;
+    return ok();
+  }
+  const kernels::Call mine = call(task);
+  if (like && t < like->tasks.size() && like->tasks[t].call == task.call) {
+    const kernels::Call theirs = like->call(like->tasks[t]);
+    if (std::equal(mine.ints.begin(), mine.ints.end(), theirs.ints.begin(), theirs.ints.end()) && same_operands(mine.in, theirs.in) && same_operands(mine.out, theirs.out)) {
+      task.work = like->tasks[t].work;
+      return ok();
+    }
+  }
+  auto work = task.kernel->prepare(mine);
+  if (!work.ok()) {
+    Error e = std::move(work).take_error();
+    if (e.node.empty()) e.node = name;
+    // A call that no compiler writes: the file's fault, not the caller's.
+    if (e.code == code::kInternal) e.code = code::kParse, e.cause = "the file is damaged, or another version of GE wrote it", e.fix = "compile the model again";
+    return e;
+  }
+  task.work = *std::move(work);
+  auto& w = task.work;
+  if (w.chunks < 0 || w.scratch < 0 || w.shared < 0 || w.scratch > kMaxBytes || w.shared > kMaxBytes)
+    return damaged(format("Task {} asks for impossible scratch.", name));
+  return ok();
 }
 
 kernels::Call Binding::call(const BoundTask& task) const {
@@ -434,11 +458,19 @@ Status Binding::place(const BindOptions& options) {
       targets.push_back(&t.scratch_offset);
     }
   }
+  auto same = [](auto& a, auto& b) { return std::tie(a.first, a.last, a.size, a.align, a.fixed) == std::tie(b.first, b.last, b.size, b.align, b.fixed); };
+  auto* like = options.like.get();
+  if (like && like->program == program && like->segment == segment && std::equal(intervals.begin(), intervals.end(), like->intervals.begin(), like->intervals.end(), same)) {
+    offsets = like->offsets, arena = like->arena, lower_bound = like->lower_bound, proved = like->proved;
+    for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = offsets[i];
+    return ok();
+  }
   arena::Options plan_options = options.plan;
   if (!program->reuse) plan_options.strategy = arena::Strategy::none;
   arena::Plan plan = arena::plan(intervals, plan_options);
   if (Verdict sound = arena::validate(intervals, plan.offset, plan.arena); !sound) return damaged("The memory plan is wrong: " + sound.why + ".");
   for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = plan.offset[i];
+  offsets = std::move(plan.offset);
   arena = plan.arena;
   lower_bound = plan.lower_bound;
   proved = plan.proved;

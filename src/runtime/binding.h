@@ -21,10 +21,14 @@ namespace ge::runtime {
 // What states hold, by a program's ports; empty: nothing of any size yet.
 using StateDims = std::vector<std::vector<int64_t>>;
 
+class Binding;
+
 struct BindOptions {
   int threads = 1;                          // scratch is planned for so many workers
   StateDims states;                         // recorded: what the symbols were taken from
   arena::Options plan;                      // used when the file brings no plan for these sizes
+  // Another one of the program and segment: what was prepared and planned there for the same sizes is taken over.
+  std::shared_ptr<const Binding> like;
 };
 
 struct BoundState {
@@ -71,6 +75,7 @@ class Binding {
   std::vector<std::vector<int64_t>> input_dims, output_dims;  // output sizes may be om::kUnknown, see open_outputs
   bool open_outputs = false;                // an output's sizes are not known yet
   std::vector<arena::Interval> intervals;   // what is planned: buffers of the arena, then scratch of tasks
+  std::vector<int64_t> offsets;             // where each of them lies
   int64_t arena = 0;                        // bytes, scratch for all threads included
   int64_t lower_bound = 0;
   int64_t scratch_peak = 0;                 // the largest task's scratch for all threads
@@ -92,6 +97,7 @@ class Binding {
   Status bind_task(const om::Package& package, int32_t index);
   Status bind_view(const om::ViewT& v, bool written, bool executor, const std::string& where);
   bool starts_here(const om::BufferT& b) const;
+  Status prepare_task(size_t t, const Binding* like);
   Status place(const BindOptions& options);
   std::vector<int64_t> pool_;               // dims and strides of all views
   std::vector<size_t> pool_at_;             // where each view's dims start, until pool_ is complete

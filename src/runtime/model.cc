@@ -143,6 +143,7 @@ Result<std::shared_ptr<const Binding>> Model::bind(std::span<const std::vector<i
   auto same = [&](const std::shared_ptr<const Binding>& b) {
     return std::equal(input_dims.begin(), input_dims.end(), b->input_dims.begin()) && b->state_dims == states;
   };
+  std::shared_ptr<const Binding> like;
   {
     std::lock_guard lock(mutex_);
     auto it = std::find_if(bindings_.begin(), bindings_.end(), same);
@@ -150,12 +151,14 @@ Result<std::shared_ptr<const Binding>> Model::bind(std::span<const std::vector<i
       bindings_.splice(bindings_.begin(), bindings_, it);
       return bindings_.front();
     }
+    if (!bindings_.empty()) like = bindings_.front();   // a token later, most sizes are the same
   }
   try {
     GE_TRY(auto symbols, bind_symbols(program(), input_dims, states));
     BindOptions options;
     options.threads = threads_;
     options.states = states;
+    options.like = std::move(like);
     GE_TRY(auto binding, Binding::make(package_, program(), symbols, options));
     std::lock_guard lock(mutex_);
     bindings_.push_front(binding);

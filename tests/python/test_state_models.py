@@ -126,6 +126,18 @@ def test_the_same_without_a_state(name, ids, want):
     assert at == 64
 
 
+def test_sizes_that_follow_others_give_the_same_bits(name, tmp_path):
+    """What is prepared for one past is taken over for the next where sizes are the same: as if it were not."""
+    path = str(tmp_path / "m.om")
+    model = ge.compile(decoders.export(name), output=path)
+    random = np.random.default_rng(3)
+    for new, past in ((1, 0), (1, 1), (1, 2), (1, 70), (3, 70), (1, 70), (1, 2), (1, 0)):
+        feeds = {"input_ids": decoders.tokens(name, new)}
+        feeds |= {k: random.standard_normal(v.shape, np.float32) for k, v in decoders.empty_past(name, length=past).items()}
+        for got, fresh in zip(model.run(feeds), ge.load(path).run(feeds)):
+            np.testing.assert_array_equal(got, fresh)
+
+
 # ---- what a token costs
 
 def moved(model, tmp_path, **sizes):

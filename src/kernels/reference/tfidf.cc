@@ -17,7 +17,7 @@ constexpr std::string_view kName = "ref.TfIdfVectorizer";
 struct Ngrams {
   std::map<std::pair<int64_t, int64_t>, int64_t> next;
   std::vector<int64_t> entry{-1};           // of each node: the n-gram that ends there
-  std::span<const int64_t> place;           // of each n-gram in the output
+  std::vector<int64_t> place;               // of each n-gram in the output
   int64_t mode = 0, shortest = 1, longest = 1, skips = 0;
 };
 
@@ -50,7 +50,7 @@ Result<Ngrams> ngrams(const Call& c, int64_t places) {
   GE_TRY(auto starts, take(n[0]));
   GE_TRY(auto p, take(1));
   GE_TRY(auto pool, take(p[0]));
-  g.place = ints;
+  g.place.assign(ints.begin(), ints.end());
   int64_t number = 0;
   for (size_t k = 0; k < starts.size(); ++k) {
     int64_t length = static_cast<int64_t>(k) + 1, begin = starts[k], end = k + 1 < starts.size() ? starts[k + 1] : p[0];
