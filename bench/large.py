@@ -81,7 +81,7 @@ def cgroup(limit):
         group = os.path.join(root, f"ge_large_{os.getpid()}")
         try:
             os.mkdir(group)
-            with open(os.path.join(group, name), "w") as f:
+            with open(os.path.join(group, name), "r+") as f:   # there from the start where this is a cgroup
                 f.write(str(limit))
             return group
         except OSError:

@@ -1,44 +1,20 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
-#include <map>
-#include <mutex>
 #include <new>
 
+#include "base/mappings.h"
 #include "base/text.h"
 
 namespace ge {
-namespace {
-
-// What open files are mapped to: address -> end.
-std::mutex mapped_mutex;
-std::map<uintptr_t, uintptr_t>& mapped_ranges() {
-  static auto* ranges = new std::map<uintptr_t, uintptr_t>();   // outlives files that statics hold
-  return *ranges;
-}
-// A child of a fork, whatever other threads were at, finds it open.
-[[maybe_unused]] const int at_fork = pthread_atfork([] { mapped_mutex.lock(); }, [] { mapped_mutex.unlock(); }, [] { mapped_mutex.unlock(); });
-void remember(const std::byte* data, size_t size) {
-  std::lock_guard lock(mapped_mutex);
-  auto first = reinterpret_cast<uintptr_t>(data);
-  mapped_ranges()[first] = (first + size + 65535) / 65536 * 65536;
-}
-void forget(const std::byte* data) {
-  std::lock_guard lock(mapped_mutex);
-  mapped_ranges().erase(reinterpret_cast<uintptr_t>(data));
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -67,7 +43,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::from_descriptor(int fd, co
     }
     file->data_ = static_cast<const std::byte*>(p);
     file->mapped_ = true;
-    remember(file->data_, file->size_);
+    remember_mapping(file->data_, file->size_);
   }
   ::close(fd);
   return std::shared_ptr<const MappedFile>(std::move(file));
@@ -101,7 +77,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open_row(std::span<const F
     if (one->size_ != size) return error(code::kParse, format("File {} has {} bytes instead of {}.", path, one->size_, size), "it was cut or changed after it was made");
     if (size && mremap(const_cast<std::byte*>(one->data_), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, start + at[i]) == MAP_FAILED)
       return error(code::kRead, format("File {} cannot be mapped: {}.", path, std::strerror(errno)));
-    forget(one->data_);
+    forget_mapping(one->data_);
     const_cast<MappedFile&>(*one).data_ = nullptr;  // it lies in the row now
   }
   return std::shared_ptr<const MappedFile>(std::move(row));
@@ -114,27 +90,24 @@ std::shared_ptr<const MappedFile> MappedFile::from_bytes(std::span<const std::by
     auto* p = static_cast<std::byte*>(::operator new(file->size_, std::align_val_t(64)));
     std::memcpy(p, bytes.data(), file->size_);
     file->data_ = p;
+    file->owned_ = true;
   }
+  return file;
+}
+
+std::shared_ptr<const MappedFile> MappedFile::over(std::span<const std::byte> bytes) {
+  auto file = std::shared_ptr<MappedFile>(new MappedFile());
+  file->data_ = bytes.data(), file->size_ = bytes.size();
   return file;
 }
 
 MappedFile::~MappedFile() {
   if (!data_) return;
-  if (mapped_) forget(data_);
+  if (mapped_) forget_mapping(data_);
   if (mapped_)
     munmap(const_cast<std::byte*>(data_), size_);
-  else
+  else if (owned_)
     ::operator delete(const_cast<std::byte*>(data_), std::align_val_t(64));
-}
-
-void let_go_of_pages(std::span<const std::byte> bytes) {
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  auto first = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
-  auto end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
-  if (first >= end) return;
-  std::lock_guard lock(mapped_mutex);
-  auto it = mapped_ranges().upper_bound(first);
-  if (it != mapped_ranges().begin() && end <= std::prev(it)->second) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 namespace {
@@ -143,6 +116,8 @@ Error cannot(const std::string& path, const char* what, int why) {
   return error(code::kWrite, format("File {} cannot be {}: {}.", path, what, std::strerror(why)), "",
                "check that the folder exists, is writable and has room");
 }
+
+constexpr size_t kBlock = size_t(8) << 20;   // what is written at a time; pages are let go of in between
 
 // The parts on disk under a name of their own; 0 or why not.
 int write_aside(const std::string& temporary, std::span<const std::span<const std::byte>> parts, bool durable) {
@@ -157,9 +132,10 @@ int write_aside(const std::string& temporary, std::span<const std::span<const st
     const std::byte* p = part.data();
     size_t left = part.size();
     while (left) {
-      ssize_t n = ::write(fd, p, left);
+      ssize_t n = ::write(fd, p, std::min(left, kBlock));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return failed();
+      let_go_of_pages({p, static_cast<size_t>(n)});
       p += n, left -= static_cast<size_t>(n);
     }
   }

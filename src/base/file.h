@@ -27,6 +27,8 @@ class MappedFile {
   static Result<std::shared_ptr<const MappedFile>> open_row(std::span<const FilePart> files, size_t align);
   // Owns a copy of the bytes, for callers that hold a model in memory (64-byte aligned).
   static std::shared_ptr<const MappedFile> from_bytes(std::span<const std::byte> bytes);
+  // Stands for bytes that outlive it and all that borrows from it.
+  static std::shared_ptr<const MappedFile> over(std::span<const std::byte> bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -36,7 +38,7 @@ class MappedFile {
   MappedFile() = default;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
-  bool mapped_ = false;
+  bool mapped_ = false, owned_ = false;
 };
 
 // Bytes of an open MappedFile leave this process's memory until they are read again; other memory stays as it is.

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/spill.h"
 #include "base/text.h"
 #include "driver/build.h"
 #include "driver/cache.h"
@@ -252,6 +253,19 @@ std::string hash_of(std::span<const std::byte> bytes) {
   return format("{:016x}{:016x}", one, two);
 }
 
+// Weights beyond so many bytes are laid out in memory that a file stands behind.
+std::unique_ptr<Spill> spill_for(size_t bytes) {
+  constexpr size_t kLargeModel = size_t(16) << 20;
+  return bytes >= kLargeModel ? std::make_unique<Spill>() : nullptr;
+}
+
+size_t constant_bytes(const ir::Graph& g) {
+  size_t sum = 0;
+  for (size_t i = 0; i < g.value_capacity(); ++i)
+    if (auto& c = g.value(ir::ValueId{static_cast<int32_t>(i)}).constant; c && c->dtype() != DType::string) sum += c->bytes();
+  return sum;
+}
+
 }  // namespace
 
 Result<lower::LaneOptions> lanes_of(const Options& o) {
@@ -275,6 +289,7 @@ Status name_model(om::ModelT& model, Json& notes, const Options& o, const Source
 }
 
 Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source) {
+  const auto spill = spill_for(constant_bytes(graph));
   bool check = o.verify || !o.eps.empty(), both = (o.verify || o.precision.check) && !o.reference;
   ir::Graph kept = check || both ? graph : ir::Graph();
   GE_TRY(Compiled c, run_passes(std::move(graph), o));
@@ -298,12 +313,14 @@ Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source) 
 Result<Compiled> compile_file(const std::string& path, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   GE_TRY(auto file, MappedFile::open(path));
+  const auto spill = spill_for(file->bytes().size());
   return timed(import_onnx_file(file, path, {options.feed}), options, {hash_of(file->bytes()), file}, start);
 }
 
 Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& options) {
   auto start = std::chrono::steady_clock::now();
-  auto file = MappedFile::from_bytes(bytes);
+  auto file = MappedFile::over(bytes);   // what is compiled keeps nothing of it
+  const auto spill = spill_for(bytes.size());
   return timed(import_onnx(file, "", {options.feed}), options, {hash_of(bytes), file}, start);
 }
 

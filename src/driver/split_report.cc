@@ -59,7 +59,7 @@ Json joined_notes(const std::vector<Json>& parts) {
     for (const char* key : {"nodes", "tasks"}) add_up(r, p, key);
     if (p.contains("aliases"))
       for (auto& [key, count] : p["aliases"].items()) add_up(r["aliases"], p["aliases"], key.c_str());
-    append(r, p, "closed");
+    for (const char* key : {"closed", "branches", "bodies"}) append(r, p, key);
     if (p.contains("verified")) append(r, p, "verified");
     if (p.contains("op_backend")) r["op_backend"] = p["op_backend"];
   }

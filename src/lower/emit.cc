@@ -27,7 +27,7 @@ class Emitter {
     state_symbols();
     gears();
     ports();
-    if (shared_.weights.empty()) shared_.weights.reserve(most_weights());
+    if (shared_.weights.size() == 0) shared_.weights.reserve(most_weights());
     for (auto& t : lowered_.tasks) task(t);
     int first = 0;
     for (int end : lowered_.segments) {
@@ -245,9 +245,7 @@ class Emitter {
     for (auto it = low; it != high; ++it)
       if (it->second.second == t.bytes() && std::memcmp(weights.data() + it->second.first, t.data(), t.bytes()) == 0) offset = it->second.first;
     if (offset == UINT64_MAX) {
-      offset = (weights.size() + om::kWeightAlign - 1) / om::kWeightAlign * om::kWeightAlign;
-      weights.resize(offset);
-      weights.insert(weights.end(), t.raw().begin(), t.raw().end());
+      offset = weights.append(t.raw(), om::kWeightAlign);
       shared_.by_hash.emplace(h, std::pair(offset, t.bytes()));
     }
     rest(held);

@@ -12,6 +12,7 @@
 #include "kernels/kernel.h"
 #include "om/program.h"
 #include "ops/op.h"
+#include "lower/weight_store.h"
 #include "plan/placement.h"
 
 namespace ge::lower {
@@ -57,7 +58,7 @@ std::set<std::string> symbols_of(const Task& t, const plan::Placement& placement
 // The weights and kernels that all programs of a package share.
 struct Shared {
   om::Package package;
-  std::vector<std::byte> weights;
+  WeightStore weights;
   std::multimap<uint64_t, std::pair<uint64_t, uint64_t>> by_hash;   // (offset, bytes) by content
   std::map<std::string, int> kernels;
   std::map<std::string, uint32_t> texts;       // their numbers

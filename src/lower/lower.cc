@@ -99,6 +99,7 @@ int Lowering::weight_storage(const Tensor& t) {
   int s = placement_.add_storage({plan::StorageKind::weight, -1, {}, t.dtype(), t.count()});
   lowered_.packed_of[s] = lowered_.packed.size();
   lowered_.packed.push_back(t);
+  rest(t);
   weight_by_hash_.emplace(h, s);
   return s;
 }
@@ -498,15 +499,16 @@ Result<om::Package> lower(const ir::Graph& g, const LowerOptions& options, Lower
   GE_TRY(int program, Lowering(g, options, report, shared, false).run());
   std::sort(report.reference_ops.begin(), report.reference_ops.end());
   report.reference_ops.erase(std::unique(report.reference_ops.begin(), report.reference_ops.end()), report.reference_ops.end());
-  auto held = std::make_shared<std::vector<std::byte>>(std::move(shared.weights));
-  shared.package.weights = *held;
+  const size_t weights = shared.weights.size();
+  auto held = shared.weights.take();
+  shared.package.weights = {held.get(), weights};
   shared.package.keep = held;
   auto entry = std::make_unique<om::EntryT>();
   entry->name = "main";
   entry->program = program;
   shared.package.model.entries.push_back(std::move(entry));
   shared.package.model.name = g.name;
-  report.weights = static_cast<int64_t>(held->size());
+  report.weights = static_cast<int64_t>(weights);
   return std::move(shared.package);
 }
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <set>
 
+#include "base/file.h"
 #include "base/hash.h"
+#include "base/spill.h"
 #include "base/text.h"
 #include "tensor/dtype.h"
 
@@ -90,23 +91,24 @@ void LinkWeights::store(size_t part, const Range& range, std::span<const std::by
   end_ += from.size();
 }
 
-void LinkWeights::copy(std::vector<LinkPart>& parts, Package& to) {
-  auto* memory = static_cast<std::byte*>(::operator new(std::max<size_t>(end_, 1), std::align_val_t(kWeightAlign)));
-  std::shared_ptr<std::byte> held(memory, [](std::byte* p) { ::operator delete(p, std::align_val_t(kWeightAlign)); });
-  uint64_t at = 0;
+Status LinkWeights::copy(std::vector<LinkPart>& parts, Package& to) {
+  auto held = large_block(std::max<size_t>(end_, 1));
+  if (!held) return error(code::kOutOfMemory, format("{} of weights do not fit into memory.", bytes_text(static_cast<double>(end_))));
+  std::byte* memory = held.get();
   size_t part = 0;
   auto let_go = [&](size_t before) {
     for (; part < before; ++part) parts[part].package.weights = {}, parts[part].package.keep.reset();
   };
   for (auto& s : stored_) {
     let_go(s.part);
-    std::memset(memory + at, 0, s.to - at);
     if (!s.from.empty()) std::memcpy(memory + s.to, s.from.data(), s.from.size());
-    at = s.to + s.from.size();
+    let_go_of_pages({memory + s.to, s.from.size()});
+    let_go_of_pages(s.from);
   }
   let_go(parts.size());
   to.weights = {memory, end_};
   to.keep = held;
+  return ok();
 }
 
 }  // namespace ge::om

@@ -20,7 +20,7 @@ class LinkWeights {
   // Where a weight of a part lies from now on.
   uint64_t place(size_t part, const BufferT& weight) const { return at_[part].at({weight.weight_offset, weight.weight_bytes}); }
   // Copies them, part by part, and lets go of each part's.
-  void copy(std::vector<LinkPart>& parts, Package& to);
+  Status copy(std::vector<LinkPart>& parts, Package& to);
   int64_t shared() const { return shared_; }
 
  private:

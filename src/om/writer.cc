@@ -22,8 +22,11 @@ std::vector<std::byte> head_bytes(const ModelT& model, const std::string& notes,
   flatbuffers::FlatBufferBuilder builder(1 << 16);
   builder.Finish(CreateModel(builder, &model), ModelIdentifier());
   std::vector<uint64_t> sums;
-  for (size_t at = 0; at < weights.size(); at += kSumBlock)
-    sums.push_back(hash64(weights.subspan(at, std::min(kSumBlock, weights.size() - at))));
+  for (size_t at = 0; at < weights.size(); at += kSumBlock) {
+    auto block = weights.subspan(at, std::min(kSumBlock, weights.size() - at));
+    sums.push_back(hash64(block));
+    let_go_of_pages(block);
+  }
 
   std::span<const std::byte> parts[3] = {
       std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())),

@@ -103,8 +103,11 @@ Result<bool> fold(ir::Graph& g, PassContext& c) {
     if (weight) weights += made;
     else if (!free) grown += std::max<int64_t>(0, made - freed);
     auto outputs = n.outputs;
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i]) g.make_constant(outputs[i], std::move((*values)[i]));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i]) continue;
+      rest((*values)[i]);
+      g.make_constant(outputs[i], std::move((*values)[i]));
+    }
     g.erase(id);
     changed = true;
   }

@@ -1,10 +1,9 @@
 #include "tensor/tensor.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 #include <new>
 
+#include "base/spill.h"
 #include "tensor/half.h"
 
 namespace ge {
@@ -14,10 +13,8 @@ constexpr size_t kLarge = size_t(1) << 20;
 
 // Large blocks are the system's own, so that freeing one gives it back: what stands between two others in a heap stays.
 std::shared_ptr<const void> memory(size_t bytes) {
-  if (bytes >= kLarge) {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p != MAP_FAILED) return {p, [bytes](const void* q) { munmap(const_cast<void*>(q), bytes); }};
-  }
+  if (bytes >= kLarge)
+    if (auto block = large_block(bytes)) return block;
   return {::operator new(bytes ? bytes : 1, std::align_val_t(64)), [](const void* q) { ::operator delete(const_cast<void*>(q), std::align_val_t(64)); }};
 }
 

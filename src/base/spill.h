@@ -1,0 +1,22 @@
+// Large blocks of memory. While a Spill lives a file without a name stands behind each: the pages can leave memory
+// (let_go_of_pages) and come back, so that weights need not be held while they are laid out.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace ge {
+
+class Spill {
+ public:
+  Spill();
+  ~Spill();
+  Spill(const Spill&) = delete;
+  Spill& operator=(const Spill&) = delete;
+};
+
+// Zeros, of a page's alignment; null where there is no memory. The file lies in TMPDIR; without room there the block is
+// plain memory.
+std::shared_ptr<std::byte> large_block(size_t bytes);
+
+}  // namespace ge
