@@ -84,7 +84,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--output", default=os.path.join(ROOT, "build", "bench_soak.json"))
     a, results = parser.parse_args(), {}
-    print(f"{'model':<20}{'engine':<14}{'MiB when warm':>14}{'grown since KiB':>17}{'after trim MiB':>16}")
+    print(f"{'model':<22}{'engine':<14}{'MiB when warm':>14}{'grown since KiB':>17}{'after trim MiB':>16}")
     with tempfile.TemporaryDirectory() as folder:
         for name in a.names or MODELS:
             import ge
@@ -95,10 +95,10 @@ def main():
                 done = subprocess.run([sys.executable, os.path.abspath(__file__), "--worker", engine, name, om if engine == "ge" else path, folder],
                                       capture_output=True, text=True, check=False)
                 if done.returncode:
-                    print(f"{name:<20}{engine:<14} FAILS: {done.stderr.splitlines()[-1][:100] if done.stderr else ''}")
+                    print(f"{name:<22}{engine:<14} FAILS: {done.stderr.splitlines()[-1][:100] if done.stderr else ''}")
                     continue
                 warm, end, trimmed = results.setdefault(name, {})[engine] = json.loads(done.stdout.splitlines()[-1])
-                print(f"{name:<20}{engine:<14}{warm / 1024:>14.1f}{end - warm:>17}" + (f"{trimmed / 1024:>16.1f}" if engine == "ge" else f"{'-':>16}"), flush=True)
+                print(f"{name:<22}{engine:<14}{warm / 1024:>14.1f}{end - warm:>17}" + (f"{trimmed / 1024:>16.1f}" if engine == "ge" else f"{'-':>16}"), flush=True)
     os.makedirs(os.path.dirname(a.output), exist_ok=True)
     with open(a.output, "w", encoding="utf-8") as f:
         json.dump(results, f, indent=1)
