@@ -91,7 +91,7 @@ class Generator {
     static constexpr void (Generator::*kMotifs[])() = {
         &Generator::unary, &Generator::unary, &Generator::binary, &Generator::product, &Generator::product, &Generator::product,
         &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::pool, &Generator::softmax, &Generator::layer_norm,
-        &Generator::gelu, &Generator::gated, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::concat, &Generator::stack, &Generator::scatter, &Generator::slice, &Generator::split,
+        &Generator::gelu, &Generator::gated, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::cached, &Generator::concat, &Generator::stack, &Generator::scatter, &Generator::slice, &Generator::split,
         &Generator::reshape, &Generator::transpose, &Generator::reduce, &Generator::select};
     (this->*kMotifs[static_cast<size_t>(random_.below(std::size(kMotifs)))])();
   }
@@ -324,6 +324,19 @@ class Generator {
     if (!heads && random_.chance(50)) y = op("MatMul", {y, weight({d, random_.chance(70) ? d : 1}, scale)});
     if (heads) y = op("Reshape", {op("Transpose", {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}), ints({0, 0, d})});
     keep(y);
+  }
+  // Keys and values that lie in 16 bits, as those of a cache do.
+  void cached() {
+    ValueId x = of_rank(3);
+    if (!x || known(x, 2) < 1 || dims(x)[0] != rows_[0]) return;
+    const int64_t keys = 1 + random_.below(20);
+    auto cache = [&] {
+      ValueId v = g_.add_input("cache", Type::tensor(random_.chance(50) ? DType::f16 : DType::bf16, {dims(x)[0], keys, dims(x)[2]}));
+      return op("Cast", {v}, {{"to", int64_t(1)}});
+    };
+    ValueId kt = op("Transpose", {cache()}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    ValueId s = op("Mul", {op("MatMul", {x, kt}), number(0.25f)});
+    keep(op("MatMul", {op("Softmax", {s}, {{"axis", int64_t(-1)}}), cache()}));
   }
   void concat() {
     ValueId a = random_.pick(pool_);
