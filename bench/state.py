@@ -75,9 +75,8 @@ def worker(name, om, threads, positions, steps, rounds):
         at = last
         logits[f"{position}_prefill"], _ = run(position, PIECE, state)
         memory = model.memory()
-        row["committed"] = state.memory()["committed"]
         row["resident"] = resident() - base
-        row["predicted"] = {k: memory[k] for k in ("weights", "arena", "pool")} | {"state": row["committed"] + sum(f.memory()["committed"] for f in forks.values())}
+        row["predicted"] = {k: memory[k] for k in ("weights", "arena", "pool", "state")}
     del state
     beside_onnxruntime(name, model, threads, forks, rounds, out["positions"])
     with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as f:

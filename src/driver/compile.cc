@@ -255,7 +255,7 @@ std::string hash_of(std::span<const std::byte> bytes) {
 
 // Weights beyond so many bytes are laid out in memory that a file stands behind.
 std::unique_ptr<Spill> spill_for(size_t bytes) {
-  constexpr size_t kLargeModel = size_t(16) << 20;
+  constexpr size_t kLargeModel = size_t(1) << 30;   // below, writing them to a disk takes longer than the memory is worth
   return bytes >= kLargeModel ? std::make_unique<Spill>() : nullptr;
 }
 

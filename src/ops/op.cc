@@ -51,9 +51,12 @@ std::optional<std::vector<int64_t>> InferContext::ints(int i) const {
 }
 
 std::string own_symbol(const Graph& g, const Node& n, std::string_view what) {
-  std::string symbol = format("{}{}.{}", g.scope, n.name, what);
-  for (char& c : symbol)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
+  // What a size's text cannot hold is written as :XX, so that no two names become one.
+  std::string symbol = g.scope;
+  for (char c : format("{}.{}", n.name, what)) {
+    bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/';
+    symbol += plain ? std::string(1, c) : format(":{:02x}", static_cast<int>(static_cast<unsigned char>(c)));
+  }
   return symbol;
 }
 

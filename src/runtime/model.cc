@@ -285,8 +285,7 @@ Memory Model::memory() const {
   m.arena = arena_;
   m.pool = pool_ + output_memory_->idle_bytes();
   m.contexts = contexts_;
-  for (auto& held : states_)
-    if (auto s = held.lock()) m.state += s->committed(), m.state_reserved += s->reserved();
+  for (auto& s : states_->all()) m.state += s->committed(), m.state_reserved += s->reserved();
   for (auto& port : program().states) {
     auto& s = *package_.model.states[static_cast<size_t>(port->state)];
     int64_t bytes = s.axis >= 0 ? size_of(static_cast<DType>(s.dtype)) : 0;
@@ -299,11 +298,7 @@ Memory Model::memory() const {
 
 Result<std::shared_ptr<State>> Model::new_state() {
   if (!has_states()) return error(code::kInvalidValue, "The model has no states.", "", "compile it with --state");
-  GE_TRY(auto s, State::make(package_.model));
-  std::lock_guard lock(mutex_);
-  std::erase_if(states_, [](auto& held) { return held.expired(); });
-  states_.push_back(s);
-  return s;
+  return State::make(package_.model, states_);
 }
 
 Result<std::shared_ptr<State>> Model::default_state() {

@@ -27,7 +27,7 @@ struct LoadOptions {
 struct Memory {
   int64_t weights = 0;        // mapped, shared between processes (private with huge pages)
   int64_t arena = 0;          // of all Contexts at hand
-  int64_t state = 0;          // of all States at hand that this Model made
+  int64_t state = 0;          // of all States at hand that this Model made, and of their forks
   int64_t pool = 0;           // values whose sizes data decide, and outputs that the caller has let go
   int contexts = 0;
   int64_t state_reserved = 0; // address space of the same
@@ -89,7 +89,7 @@ class Model {
   std::shared_ptr<OutputMemory> output_memory_ = std::make_shared<OutputMemory>();
   bool plain_ = true, strings_ = false;
   std::shared_ptr<State> default_state_;
-  std::vector<std::weak_ptr<State>> states_;            // that it made
+  std::shared_ptr<StateList> states_ = std::make_shared<StateList>();   // that it made, and their forks
   std::unique_ptr<BindingCache> segments_;              // of programs that are not plain
   static constexpr size_t kBindings = 64;
 };

@@ -55,8 +55,23 @@ Status hold_zeros(State::Entry& e) {
   return e.memory.commit(rows_in(e, e.dims));
 }
 
-Result<std::shared_ptr<State>> State::make(const om::ModelT& model) {
+void StateList::add(const std::shared_ptr<State>& state) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(states_, [](auto& held) { return held.expired(); });
+  states_.push_back(state);
+}
+
+std::vector<std::shared_ptr<State>> StateList::all() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<State>> out;
+  for (auto& held : states_)
+    if (auto s = held.lock()) out.push_back(std::move(s));
+  return out;
+}
+
+Result<std::shared_ptr<State>> State::make(const om::ModelT& model, std::shared_ptr<StateList> list) {
   auto s = std::shared_ptr<State>(new State());
+  s->list_ = std::move(list);
   for (auto& t : model.states) {
     Entry e;
     e.name = t->name;
@@ -66,6 +81,7 @@ Result<std::shared_ptr<State>> State::make(const om::ModelT& model) {
     GE_RETURN_IF_ERROR(hold_zeros(e));
     s->entries_.push_back(std::move(e));
   }
+  s->list_->add(s);
   return s;
 }
 
@@ -133,6 +149,7 @@ Result<std::shared_ptr<State>> State::fork() const {
   Busy busy(busy_);
   if (!busy) return state_in_use();
   auto s = std::shared_ptr<State>(new State());
+  s->list_ = list_;
   for (auto& e : entries_) {
     Entry copy;
     copy.name = e.name, copy.dtype = e.dtype, copy.capacity = e.capacity, copy.axis = e.axis, copy.dims = e.dims;
@@ -143,6 +160,7 @@ Result<std::shared_ptr<State>> State::fork() const {
     }
     s->entries_.push_back(std::move(copy));
   }
+  list_->add(s);
   return s;
 }
 

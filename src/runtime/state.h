@@ -48,10 +48,23 @@ class StateMemory {
   bool cut_ = false;                 // by pieces
 };
 
+class State;
+
+// The States of a model that are at hand, forks included.
+class StateList {
+ public:
+  void add(const std::shared_ptr<State>& state);
+  std::vector<std::shared_ptr<State>> all() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::weak_ptr<State>> states_;
+};
+
 class State {
  public:
-  // For the states of a model.
-  static Result<std::shared_ptr<State>> make(const om::ModelT& model);
+  // For the states of a model. It, and what is forked from it, is in the list as long as it lives.
+  static Result<std::shared_ptr<State>> make(const om::ModelT& model, std::shared_ptr<StateList> list);
 
   // Empty again; its memory goes back to the system.
   Status reset();
@@ -84,6 +97,7 @@ class State {
   friend class StateLease;
   State() = default;
   std::vector<Entry> entries_;
+  std::shared_ptr<StateList> list_;
   mutable std::mutex mutex_;         // guards the entries' sizes, not their content
   mutable std::atomic<bool> busy_{false};
 };

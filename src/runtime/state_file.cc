@@ -1,6 +1,7 @@
 // A State as bytes: "GESTATE", a version, for each tensor its description and what it holds, and a checksum of all.
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -120,20 +121,24 @@ Result<std::vector<std::byte>> State::to_bytes() const {
   Busy busy(busy_);
   if (!busy) return state_in_use();
   Writer w;
-  w.raw(kMagic, sizeof kMagic);
-  w.put(kVersion);
-  w.put(static_cast<uint32_t>(entries_.size()));
-  for (auto& e : entries_) {
-    w.put(static_cast<uint32_t>(e.name.size()));
-    w.raw(e.name.data(), e.name.size());
-    w.put(static_cast<uint8_t>(e.dtype));
-    w.put(static_cast<int32_t>(e.axis));
-    w.dims(e.capacity);
-    w.dims(e.dims);
-    uint64_t bytes = 0;
-    for_pieces(e, [&](int64_t, int64_t n) { bytes += static_cast<uint64_t>(n); });
-    w.put(bytes);
-    for_pieces(e, [&](int64_t at, int64_t n) { w.raw(e.memory.data() + at, static_cast<size_t>(n)); });
+  try {
+    w.raw(kMagic, sizeof kMagic);
+    w.put(kVersion);
+    w.put(static_cast<uint32_t>(entries_.size()));
+    for (auto& e : entries_) {
+      w.put(static_cast<uint32_t>(e.name.size()));
+      w.raw(e.name.data(), e.name.size());
+      w.put(static_cast<uint8_t>(e.dtype));
+      w.put(static_cast<int32_t>(e.axis));
+      w.dims(e.capacity);
+      w.dims(e.dims);
+      uint64_t bytes = 0;
+      for_pieces(e, [&](int64_t, int64_t n) { bytes += static_cast<uint64_t>(n); });
+      w.put(bytes);
+      for_pieces(e, [&](int64_t at, int64_t n) { w.raw(e.memory.data() + at, static_cast<size_t>(n)); });
+    }
+  } catch (const std::exception&) {   // bad_alloc, or length_error beyond what a vector can hold
+    return error(code::kOutOfMemory, "There is not enough memory for a copy of the state.");
   }
   w.put(hash64(w.out));
   return std::move(w.out);

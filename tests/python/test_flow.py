@@ -259,6 +259,26 @@ def test_squeeze_without_axes_through_elementwise_nodes_to_an_output():
     check_unranked(text, *feeds, want=[[np.float32(4) + 4 / (1 + np.exp(-f["x"].squeeze()))] for f in feeds])
 
 
+@pytest.mark.parametrize("names", [("a/b", "a_b"), ("a b", "a_b"), ("a:b", "a b"), ("", "")])
+def test_sizes_that_nodes_of_similar_names_decide_are_not_one(names):
+    text = """g (float[n] x, float[n] y) => (int64[1,p] i, int64[1,q] j, int64[2] s) {
+        i = NonZero(x)
+        j = NonZero(y)
+        si = Size(i)
+        sj = Size(j)
+        axis = Constant<value = int64[1] {0}>()
+        ri = Unsqueeze(si, axis)
+        rj = Unsqueeze(sj, axis)
+        s = Concat<axis = 0>(ri, rj)
+    }"""
+    m = model_of(text)
+    for node, name in zip(m.graph.node, names):
+        node.name = name
+    x, y = np.array([1, 0, 2, 0], np.float32), np.array([0, 0, 0, 3], np.float32)
+    i, j, sizes = ge.compile(m).run({"x": x, "y": y})
+    assert i.tolist() == [[0, 2]] and j.tolist() == [[3]] and sizes.tolist() == [2, 1]
+
+
 def test_if_decided_by_a_constant_is_not_there(tmp_path):
     text = """g (float[3] x) => (float[3] y) {
         c = Constant <value = bool {%d}> ()

@@ -127,9 +127,11 @@ def test_default_state(model):
 
 def test_fork(model):
     first, *rest = tokens_of(6, 1, 1, 5)
+    before = model.memory()["state"]
     a = model.new_state()
     model.run([first], state=a)
     b = a.fork()
+    assert model.memory()["state"] - before == a.memory()["committed"] + b.memory()["committed"] > 0
     other = tokens_of(1, 1, 5, seed=9)
     want = Handed(decoder())
     want.run(first)
