@@ -63,27 +63,14 @@ TEST(Om, ANewerFormatSaysSo) {
 // Metadata changed at random and signed anew: opening, binding and running give an error or numbers.
 TEST(Om, HostileMetadataNeverCrash) {
   auto bytes = om::to_bytes(compiled().package);
-  size_t meta = get64(bytes, om::kHeaderBytes + 8), size = get64(bytes, om::kHeaderBytes + 16);
   uint64_t s = 12345;
   int opened = 0, ran = 0;
   for (int round = 0; round < 4000; ++round) {
-    auto copy = bytes;
-    int flips = 1 + round % 3;
-    for (int k = 0; k < flips; ++k) {
-      s = s * 6364136223846793005ull + 1442695040888963407ull;
-      size_t at = meta + (s >> 33) % size;
-      s = s * 6364136223846793005ull + 1442695040888963407ull;
-      copy[at] = std::byte(s >> 56);
-    }
-    sign(copy);
-    auto m = runtime::Model::open(copy, {1, false, false});
+    auto m = runtime::Model::open(hostile(bytes, s, round, false), {1, false, false});
     if (!m.ok()) continue;
     ++opened;
-    auto inputs = seeded_inputs(**m, {}, 2);
-    if (!inputs.ok()) continue;
-    bool small = true;
-    for (auto& t : *inputs) small &= t.count() < (1 << 20);
-    if (!small) continue;
+    auto inputs = small_inputs(**m, 2, 1 << 20);
+    if (!inputs) continue;
     auto y = run(**m, *inputs);
     ran += y.ok();
   }
@@ -91,10 +78,23 @@ TEST(Om, HostileMetadataNeverCrash) {
   EXPECT_GT(ran, 20);
 }
 
+// A model that keeps what it was given, for a report that speaks of states.
+Compiled with_state() {
+  auto g = ir::parse(R"(graph main(%x: f32[1,n,4], %past: f32[1,p,4]) -> (%y, %present) {
+    %present = Concat(%past, %x) {axis=1}
+    %y = Neg(%present)
+  })");
+  EXPECT_TRUE(g.ok());
+  Options o;
+  o.state = "past:present:1:8";
+  auto c = compile_graph(*std::move(g), o);
+  EXPECT_TRUE(c.ok()) << (c.ok() ? "" : c.error().text());
+  return *std::move(c);
+}
+
 // The report is text of the file's: whoever reads it takes it as it comes.
-TEST(Om, NotesOfAnyKindAreStood) {
-  auto whole = compiled().package.notes;
-  ASSERT_NE(explain_text(compiled().package).find("fused groups"), std::string::npos);
+void expect_any_notes_are_stood(Compiled c) {
+  const auto whole = c.package.notes;
   std::vector<std::string> texts = {"", "3", "[]", "\xff\xfe", R"({"fused":3})", R"({"memory":{"arena":"x"}})", std::string(100000, '[')};
   // Every value of a true report is replaced by one of another type, or left out.
   auto report = nlohmann::ordered_json::parse(whole).flatten();
@@ -105,7 +105,6 @@ TEST(Om, NotesOfAnyKindAreStood) {
       texts.push_back(changed.dump());
     }
   ASSERT_GT(texts.size(), 60u);
-  auto c = compiled();
   for (auto& text : texts) {
     c.package.notes = text;
     auto m = runtime::Model::open(om::to_bytes(c.package), {1, false, false});
@@ -118,6 +117,16 @@ TEST(Om, NotesOfAnyKindAreStood) {
     EXPECT_GE(fused_operators(p), 0);
     fusion_warnings(p);
   }
+}
+
+TEST(Om, NotesOfAnyKindAreStood) {
+  ASSERT_NE(explain_text(compiled().package).find("fused groups"), std::string::npos);
+  expect_any_notes_are_stood(compiled());
+}
+
+TEST(Om, NotesOfStatesOfAnyKindAreStood) {
+  ASSERT_NE(explain_text(with_state().package).find("present: appended"), std::string::npos) << explain_text(with_state().package);
+  expect_any_notes_are_stood(with_state());
 }
 
 TEST(Om, NamesAreText) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 
 #include "base/hash.h"
 #include "driver/compare.h"
@@ -49,6 +50,29 @@ inline void sign(std::vector<std::byte>& b) {
   std::memset(b.data() + 24, 0, 8);
   uint64_t sum = hash64(std::span(b).first(om::kHeaderBytes + 4 * om::kSectionBytes));
   std::memcpy(b.data() + 24, &sum, 8);
+}
+
+// 1 to 3 bytes of the metadata changed at random, and signed anew: each is another byte, or, where `bits` says so, in
+// every other round the same but for one bit.
+inline std::vector<std::byte> hostile(std::vector<std::byte> bytes, uint64_t& seed, int round, bool bits) {
+  size_t meta = get64(bytes, om::kHeaderBytes + 8), size = get64(bytes, om::kHeaderBytes + 16);
+  auto next = [&] { return seed = seed * 6364136223846793005ull + 1442695040888963407ull; };
+  for (int k = 0; k <= round % 3; ++k) {
+    size_t at = meta + (next() >> 33) % size;
+    uint64_t s = next();
+    bytes[at] = !bits || round % 2 ? std::byte(s >> 56) : bytes[at] ^ std::byte(1u << (s >> 61));
+  }
+  sign(bytes);
+  return bytes;
+}
+
+// Seeded inputs, where the model takes such and none is larger.
+inline std::optional<std::vector<Tensor>> small_inputs(const runtime::Model& m, int64_t otherwise, int64_t most) {
+  auto inputs = seeded_inputs(m, {}, otherwise);
+  if (!inputs.ok()) return std::nullopt;
+  for (auto& t : *inputs)
+    if (t.count() >= most) return std::nullopt;
+  return *std::move(inputs);
 }
 
 }  // namespace ge
