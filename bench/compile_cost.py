@@ -129,7 +129,6 @@ def branches(count, path):
         graphs = []
         for k, op in enumerate(("Sin", "Exp")):
             inner, v = Maker(), x
-            inner.constants = []
             names = [f"b{len(m.nodes)}_{k}_{i}" for i in range(4)]
             for i, name in enumerate(names):
                 inner.nodes.append(helper.make_node(op if i % 2 else "Sigmoid", [v], [name], name=name))

@@ -130,7 +130,7 @@ def measure(name, arguments, folder):
         first = row["token_ms"] if first is None else first
         read, extra = position * got["token"], row["token_ms"] - first
         speed = f"{read / extra / 1e6:8.1f}" if extra > 0 else f"{'':>8}"
-        print(f"{position:9} {off[0]:10.1e} {off[1]:10.1e}  {row['prefill_ms']:13.2f} {row['token_ms']:11.2f} {read / 1e6:8.1f} {speed} {row['committed'] / 1e6:9.1f} "
+        print(f"{position:9} {off[0]:10.1e} {off[1]:10.1e}  {row['prefill_ms']:13.2f} {row['token_ms']:11.2f} {read / 1e6:8.1f} {speed} {row['predicted']['state'] / 1e6:9.1f} "
               f"{row['resident'] / 1e6:12.1f} {sum(row['predicted'].values()) / 1e6:13.1f} {row['peer_ms']:8.1f} {row['ratio']:7.2f}", flush=True)
     print(f"largest difference over the largest logit: {worst:.1e}")
     return worst < 1e-3
