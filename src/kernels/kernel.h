@@ -55,6 +55,10 @@ struct Kernel {
   bool executor = false;
 };
 
+// Chunks and scratch are cut with these.
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round64(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
+
 // The table of all kernels. Registration happens before main(); lookup is read-only afterwards.
 struct Register {
   explicit Register(const Kernel& k);

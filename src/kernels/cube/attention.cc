@@ -43,7 +43,6 @@ constexpr int64_t kBlockKeys = 1024;       // else so many keys at a time, for m
 constexpr int64_t kSharedRows = 512;   // rows that share one packing of unpacked K and V
 constexpr int64_t kDirectRows = 8;     // up to so many rows nothing is packed
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 struct Plan {

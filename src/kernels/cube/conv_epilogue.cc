@@ -89,7 +89,7 @@ Result<ConvTail> conv_tail(const Call& call, const ConvShape& s, std::string_vie
 }
 
 int64_t tail_scratch(const ConvTail& t, int64_t columns) {
-  return t.program ? (vector::scratch_bytes(*t.program, columns) + 63) / 64 * 64 : 0;
+  return t.program ? round64(vector::scratch_bytes(*t.program, columns)) : 0;
 }
 
 Epilogue register_epilogue(const Call& call, const ConvShape& s) {

@@ -16,8 +16,6 @@ constexpr int64_t kMinPixels = 48;  // of a piece of a row that is too wide for 
 // The most pixels of a block; fewer when its results wait in scratch.
 int64_t most_pixels(const ConvPlan& p) { return p.scatter ? 512 : 4096; }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round64(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 // True if every tap of every window lies inside the input.
 bool windows_inside(const ConvShape& s) {

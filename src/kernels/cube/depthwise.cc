@@ -49,7 +49,6 @@ struct State {
   int64_t bytes() const { return rows_bytes + input_bytes + output_bytes + residual_bytes; }
 };
 
-int64_t round64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // What all rows of a task share.
 DepthwiseRow geometry(const State& st) {

@@ -44,8 +44,6 @@ struct Plan {
   int64_t width = 0;            // of such a vector
 };
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round64(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 Error bad(std::string why) { return error(code::kBadOp, "cube.integer_product: " + why); }
 bool unit_inner(const View& v) { return v.stride(-1) == 1 || v.dim(-1) == 1; }
 int64_t column_stride(const View& v, int64_t n) { return v.dim(-1) == 1 ? (n == 1 ? 1 : 0) : v.stride(-1); }

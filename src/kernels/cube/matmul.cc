@@ -63,8 +63,6 @@ struct Plan {
   bool packs() const { return plain_b && b_form == BForm::panels; }
 };
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round64(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 // Cuts the task: a static estimate of its cycles, chunks of 30,000 or more, 64 at most or a little above.
 void cut(Plan& plan, double program_cycles) {

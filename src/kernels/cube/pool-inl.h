@@ -22,6 +22,19 @@ struct Window {
   int64_t count[3], step[3];
 };
 
+// The largest of a window, or its mean: the sum over `scale`.
+template <bool kMax, int U, bool kPart>
+GE_INLINE void store_block(const V::F* acc, int64_t n, V::F scale, float* y) {
+  GE_UNROLL
+  for (int u = 0; u < U; ++u) {
+    V::F v = kMax ? acc[u] : V::div(acc[u], scale);
+    if constexpr (kPart)
+      V::store_n(y, v, n);
+    else
+      V::store(y + u * kLanes, v);
+  }
+}
+
 template <bool kMax, int U, bool kPart>
 GE_INLINE void pool_block(const Window& w, int64_t c, int64_t n, V::F scale, float* y) {
   V::F acc[U];
@@ -36,14 +49,7 @@ GE_INLINE void pool_block(const Window& w, int64_t c, int64_t n, V::F scale, flo
           acc[u] = combine<kMax>(acc[u], kPart ? V::load_n(p, n) : V::load(p + u * kLanes));
       }
     }
-  GE_UNROLL
-  for (int u = 0; u < U; ++u) {
-    V::F v = kMax ? acc[u] : V::div(acc[u], scale);
-    if constexpr (kPart)
-      V::store_n(y + c, v, n);
-    else
-      V::store(y + c + u * kLanes, v);
-  }
+  store_block<kMax, U, kPart>(acc, n, scale, y + c);
 }
 
 template <bool kMax>
@@ -77,14 +83,7 @@ GE_INLINE void full_block(const FullWindows& w, const float* x, int64_t n, V::F 
       }
     }
   }
-  GE_UNROLL
-  for (int u = 0; u < U; ++u) {
-    V::F v = kMax ? acc[u] : V::div(acc[u], scale);
-    if constexpr (kPart)
-      V::store_n(y, v, n);
-    else
-      V::store(y + u * kLanes, v);
-  }
+  store_block<kMax, U, kPart>(acc, n, scale, y);
 }
 
 template <bool kMax, int KW>
@@ -264,14 +263,7 @@ GE_INLINE void global_block(const GlobalTask& t, const float* x, int64_t n, floa
     } while (runs.next());
   }
   V::F scale = V::set1(static_cast<float>(t.pixels));
-  GE_UNROLL
-  for (int u = 0; u < U; ++u) {
-    V::F v = kMax ? total[u] : V::div(total[u], scale);
-    if constexpr (kPart)
-      V::store_n(y, v, n);
-    else
-      V::store(y + u * kLanes, v);
-  }
+  store_block<kMax, U, kPart>(total, n, scale, y);
 }
 
 template <bool kMax>

@@ -127,7 +127,7 @@ void lay_out(const Call& c, Plan& p) {
   for (size_t d = 0; d < static_cast<size_t>(p.d); ++d) p.usual[d] = is_usual(p.params, d);
   auto place = [&](int64_t& at, int64_t bytes) {
     at = p.scratch;
-    p.scratch += (bytes + 63) / 64 * 64;
+    p.scratch += round64(bytes);
   };
   place(p.at_h, p.rows * p.units * 4);
   place(p.at_sum, p.rows * p.n * 4);

@@ -25,8 +25,6 @@ constexpr int64_t kColumns = 64;             // output channels at a time
 constexpr int64_t kBlockBytes = 640 << 10;   // of patches and products: they should stay in L2
 constexpr int64_t kFewest = 24, kMost = 60;  // tiles of a block; with fewer the weights are read too often
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round64(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 Error bad(std::string_view why) { return error(code::kBadOp, format("{}: {}", kName, why)); }
 

@@ -205,7 +205,7 @@ Result<Work> prepare(const Call& c) {
     pick_sums(*s);
   }
   if (s->kind == State::Kind::sums)
-    for (auto& l : s->levels) w.scratch += (l.slab * 4 + 63) / 64 * 64;
+    for (auto& l : s->levels) w.scratch += round64(l.slab * 4);
   w.chunks = s->kind == State::Kind::copy ? s->copy.chunks() : chunks_for(s->units, s->unit_bytes);
   w.state = std::move(s);
   return w;
@@ -294,7 +294,7 @@ void sums_range(const State& s, size_t level, const std::byte* in, std::byte* ou
     } else if (last) {
       copy_row(to, from, l.slab * s.bytes);
     }
-    if (!last) sums_range(s, level + 1, from, to, 0, s.levels[level + 1].out, scratch + (l.slab * 4 + 63) / 64 * 64);
+    if (!last) sums_range(s, level + 1, from, to, 0, s.levels[level + 1].out, scratch + round64(l.slab * 4));
   }
 }
 

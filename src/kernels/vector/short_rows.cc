@@ -14,7 +14,6 @@ constexpr int64_t kBlockLanes = 128;       // a step of the machine
 constexpr int64_t kFewRows = 64;           // fewer do not fill the lanes
 constexpr double kChunkCycles = 60000;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Op of_pairs(Op reduction) {
   switch (reduction) {
@@ -113,7 +112,7 @@ std::shared_ptr<const ShortRows> ShortRows::plan(const Program& p, const Geometr
   auto compiled = compile(*program, specs);
   if (!compiled.ok()) return nullptr;
   s->compiled_ = *std::move(compiled);
-  const int64_t own = (scratch_bytes(*s->compiled_, s->block_) + 63) / 64 * 64;
+  const int64_t own = round64(scratch_bytes(*s->compiled_, s->block_));
   for (Operand& o : s->operands_)
     if (o.buffer >= 0) o.buffer += own;
   s->scratch_ = own + bytes;

@@ -48,7 +48,6 @@ struct Plan {
   int64_t row_step(size_t k) const { return g.outer.empty() ? 0 : g.outer.back().steps[k]; }
 };
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The row of operand k as it lies: one axis, dense.
 bool dense_row(const Plan& p, size_t k) {
@@ -112,12 +111,12 @@ void choose_chunks(Plan& p, double cycles_per_element) {
 }
 
 void lay_out(Plan& p) {
-  int64_t at = (scratch_bytes(*p.compiled, p.block_cols) + 63) / 64 * 64;  // joined rows have no temporaries
+  int64_t at = round64(scratch_bytes(*p.compiled, p.block_cols));  // joined rows have no temporaries
   p.buffer.assign(p.element.size(), 0);
   for (size_t k = 0; k < p.element.size(); ++k) {
     if (p.access[k] == Access::direct) continue;
     p.buffer[k] = at;
-    at += (p.buffer_rows(k) * p.block_cols * p.element[k] + 63) / 64 * 64;
+    at += round64(p.buffer_rows(k) * p.block_cols * p.element[k]);
   }
   p.scratch = at;
 }
