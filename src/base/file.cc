@@ -15,6 +15,7 @@
 #include "base/text.h"
 
 namespace ge {
+
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -103,11 +104,12 @@ std::shared_ptr<const MappedFile> MappedFile::over(std::span<const std::byte> by
 
 MappedFile::~MappedFile() {
   if (!data_) return;
-  if (mapped_) forget_mapping(data_);
-  if (mapped_)
+  if (mapped_) {
+    forget_mapping(data_);
     munmap(const_cast<std::byte*>(data_), size_);
-  else if (owned_)
+  } else if (owned_) {
     ::operator delete(const_cast<std::byte*>(data_), std::align_val_t(64));
+  }
 }
 
 namespace {

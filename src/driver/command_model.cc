@@ -92,14 +92,4 @@ Result<std::shared_ptr<runtime::Model>> open_model(const CompileCommand& c, int 
   return runtime::Model::from(std::move(done.package), {threads, false, false});
 }
 
-Result<std::shared_ptr<const runtime::Binding>> bind_for(runtime::Model& m, const std::vector<Tensor>& inputs) {
-  std::vector<std::vector<int64_t>> dims;
-  for (auto& t : inputs) dims.push_back(t.dims());
-  runtime::StateDims held;
-  if (m.has_states()) {
-    GE_TRY(held, m.state_dims(nullptr));
-  }
-  return m.bind(dims, held);
-}
-
 }  // namespace ge

@@ -7,6 +7,7 @@
 
 #include "driver/commands.h"
 #include "driver/compile.h"
+#include "driver/run.h"
 #include "runtime/model.h"
 #include "tensor/tensor.h"
 
@@ -20,7 +21,5 @@ Result<Compiled> compile_model(const CompileCommand& c);
 Result<std::shared_ptr<runtime::Model>> open_model(const CompileCommand& c, int threads);
 // The inputs that are named, seeded numbers for the others.
 Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand& c);
-// The plan for these inputs' sizes.
-Result<std::shared_ptr<const runtime::Binding>> bind_for(runtime::Model& m, const std::vector<Tensor>& inputs);
 
 }  // namespace ge

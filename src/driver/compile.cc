@@ -40,8 +40,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kLargeConstant = 65536;
-
 // The compile report that stands in the file: nothing of time or machine in it.
 Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerReport& lowered) {
   Json r;
@@ -138,7 +136,7 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   // Weights go from the graph into the package one by one: no two of the same are held.
   auto let_go = [&graph = c.graph](ir::ValueId v) {
     auto& constant = graph.value(v).constant;
-    if (constant && constant->dtype() != DType::string && constant->bytes() >= kLargeConstant) constant = std::make_shared<const Tensor>(without_data(*constant));
+    if (constant && constant->dtype() != DType::string && constant->bytes() >= kLargeTensor) constant = std::make_shared<const Tensor>(without_data(*constant));
   };
   lower::LowerOptions lo = lower_options(o);
   lo.read_last = let_go;

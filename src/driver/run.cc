@@ -93,6 +93,16 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
   return out;
 }
 
+Result<std::shared_ptr<const runtime::Binding>> bind_for(runtime::Model& model, const std::vector<Tensor>& inputs) {
+  std::vector<std::vector<int64_t>> dims;
+  for (auto& t : inputs) dims.push_back(t.dims());
+  runtime::StateDims held;
+  if (model.has_states()) {
+    GE_TRY(held, model.state_dims(nullptr));
+  }
+  return model.bind(dims, held);
+}
+
 Status rewind(runtime::Model& model, const std::string& state_file) {
   if (!model.has_states()) return state_file.empty() ? ok() : Status(error(code::kInvalidValue, "The model has no states to load.", "", "compile it with --state"));
   GE_TRY(auto state, model.default_state());
@@ -102,19 +112,11 @@ Status rewind(runtime::Model& model, const std::string& state_file) {
 Result<BenchResult> bench(runtime::Model& model, const std::vector<Tensor>& inputs, int warmup, int iterations, double seconds, const std::string& state) {
   BenchResult r;
   auto& program = model.program();
-  std::vector<std::vector<int64_t>> dims;
   std::vector<const void*> in;
-  for (auto& t : inputs) {
-    dims.push_back(t.dims());
-    in.push_back(t.data());
-  }
+  for (auto& t : inputs) in.push_back(t.data());
   GE_RETURN_IF_ERROR(rewind(model, state));
-  runtime::StateDims held;
-  if (model.has_states()) {
-    GE_TRY(held, model.state_dims(nullptr));
-  }
   auto start = std::chrono::steady_clock::now();
-  GE_TRY(auto binding, model.bind(dims, held));
+  GE_TRY(auto binding, bind_for(model, inputs));
   std::vector<Tensor> outputs;
   std::vector<void*> out;
   if (!binding->open_outputs) GE_RETURN_IF_ERROR(make_outputs(program, *binding, outputs, out));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ Result<std::vector<Tensor>> run(runtime::Model& model, const std::vector<Tensor>
 // get `otherwise` (at least the symbol's minimum).
 Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std::map<std::string, int64_t>& sizes,
                                           int64_t otherwise = 4, uint64_t seed = 1);
+
+// The Binding for these inputs' sizes, and what the model's own State holds.
+Result<std::shared_ptr<const runtime::Binding>> bind_for(runtime::Model& model, const std::vector<Tensor>& inputs);
 
 struct BenchResult {
   double first_ms = 0, mean_ms = 0, min_ms = 0, p50_ms = 0, p90_ms = 0, p99_ms = 0, max_ms = 0;

@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "import/tensors.h"
-#include "ir/map_type.h"
 
 namespace ge::onnx {
 namespace {
@@ -75,7 +74,7 @@ Result<ir::Type> TypeReader::read(const TypeProto& type, std::string_view name, 
       ir::Type t;
       GE_TRY(DType key, element_type(type.elem_type, format("The keys of {}", quote(name))));
       if (key != DType::i64 && key != DType::string) return refuse(format("map from {}", ge::name(key)));
-      t.kind = key == DType::i64 ? ir::kMapFromI64 : ir::kMapFromText;
+      t.kind = key == DType::i64 ? ir::TypeKind::map_from_i64 : ir::TypeKind::map_from_text;
       GE_TRY(t.dtype, element_type(type.element[0].elem_type, format("Value {}", quote(name))));
       return t;
     }
@@ -93,7 +92,7 @@ Result<ir::Type> TypeReader::read(const TypeProto& type, std::string_view name, 
       if (type.element[0].kind == Kind::map) {
         if (!sequence) return refuse("optional map");
         GE_TRY(ir::Type t, read(type.element[0], name, shapes));
-        t.kind = t.kind == ir::kMapFromI64 ? ir::kMapsFromI64 : ir::kMapsFromText;
+        t.kind = t.kind == ir::TypeKind::map_from_i64 ? ir::TypeKind::maps_from_i64 : ir::TypeKind::maps_from_text;
         return t;
       }
       if ((sequence && inner) || type.element[0].kind == Kind::optional)

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "ir/attribute_fault.h"
-#include "ir/map_type.h"
 
 namespace ge::ir {
 
@@ -235,6 +234,14 @@ void Graph::set_input(NodeId n, int index, ValueId v) {
 void Graph::add_node_input(NodeId n, ValueId v) {
   node(n).inputs.push_back({});
   set_input(n, static_cast<int>(node(n).inputs.size()) - 1, v);
+}
+
+void Graph::remove_input(NodeId n, size_t index) {
+  auto& inputs = node(n).inputs;
+  const std::vector<ValueId> rest(inputs.begin() + static_cast<std::ptrdiff_t>(index) + 1, inputs.end());
+  for (size_t i = index; i < inputs.size(); ++i) set_input(n, static_cast<int>(i), {});
+  inputs.resize(index);
+  for (ValueId v : rest) add_node_input(n, v);
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {

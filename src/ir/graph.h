@@ -27,19 +27,25 @@ using ValueId = Id<ValueTag>;
 using NodeId = Id<NodeTag>;
 class Graph;
 
-enum class TypeKind : uint8_t { tensor = 0, sequence = 1, optional = 2, optional_sequence = 3 };
+// A map from integers or from strings holds its keys and its values as two tensors; the rows of a sequence of maps
+// (maps_from_...) share their keys.
+enum class TypeKind : uint8_t { tensor = 0, sequence = 1, optional = 2, optional_sequence = 3, map_from_i64 = 4, map_from_text = 5, maps_from_i64 = 6, maps_from_text = 7 };
 
 struct Type {
   DType dtype = DType::none;
   bool ranked = false;              // false: nothing is known of the shape
   std::vector<Dim> dims;            // when ranked
-  TypeKind kind = TypeKind::tensor; // of others, dtype and dims are those of the tensors in it
+  TypeKind kind = TypeKind::tensor; // of others, dtype and dims are those of the tensors in it; of a map, of its values
 
   static Type tensor(DType t, std::vector<Dim> d) { return {t, true, std::move(d), TypeKind::tensor}; }
   int rank() const { return static_cast<int>(dims.size()); }
   bool is_static() const;           // ranked, all dims known
   friend bool operator==(const Type&, const Type&) = default;
 };
+inline bool is_map(const Type& t) { return t.kind == TypeKind::map_from_i64 || t.kind == TypeKind::map_from_text; }
+inline bool is_map_sequence(const Type& t) { return t.kind == TypeKind::maps_from_i64 || t.kind == TypeKind::maps_from_text; }
+// The type of a map's keys.
+inline DType key_of(const Type& t) { return t.kind == TypeKind::map_from_text || t.kind == TypeKind::maps_from_text ? DType::string : DType::i64; }
 std::string text(const Type& t);    // "f32[2,s,3]", "i64[?]" when unranked
 
 using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
@@ -153,6 +159,7 @@ class Graph {
   NodeId insert(std::string op, std::vector<ValueId> inputs, std::vector<Type> outputs, Attrs attrs, NodeId like);
   void set_input(NodeId n, int index, ValueId v);    // v may be none
   void add_node_input(NodeId n, ValueId v);
+  void remove_input(NodeId n, size_t index);   // those behind it move up
   // Every reader of `from`, graph outputs included, reads `to` instead.
   void replace_uses(ValueId from, ValueId to);
   // The node makes `v` as its output i; v's former producer no longer does.

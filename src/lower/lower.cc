@@ -41,9 +41,9 @@ class Lowering {
   Operand whole(Operand o, NodeId id);
   Status sources(ops::LowerContext& c, const std::vector<int>& temps);
   bool handed_on(ValueId v) const;
-  Status copy_outputs();
+  void copy_outputs();
   void copy_states();
-  void copy(const Operand& from, const Operand& to);
+  void copy(const Operand& from, const Operand& to, const char* kernel = "move.copy");
   void report_states();
   std::string converter(ValueId v) const;
   Status lower_graphs();
@@ -354,7 +354,7 @@ bool Lowering::handed_on(ValueId v) const {
 }
 
 // Outputs that could not be made where the caller wants them.
-Status Lowering::copy_outputs() {
+void Lowering::copy_outputs() {
   for (auto& [index, v] : placement_.copies()) {
     auto& type = g_.value(v).type;
     bool plain = type.kind == ir::TypeKind::tensor && type.ranked;
@@ -362,22 +362,17 @@ Status Lowering::copy_outputs() {
       lowered_.passed[index] = placement_.at(v).storage;
       continue;
     }
-    Task t;
-    t.spec.kernel = plain ? "move.copy" : "value.copy";
-    t.kernel = kernels::find(t.spec.kernel);
-    GE_CHECK(t.kernel, "no kernel for copies");
     int s = placement_.add_storage({plan::StorageKind::output, index, v, type.dtype, plain ? product(type.dims) : Dim(0)});
-    t.in.push_back({placement_.at(v).storage, type.dtype, placement_.at(v).view, plain});
-    t.out.push_back({s, type.dtype, plain ? Strided::dense(type.dims) : Strided{}, plain});
-    tasks_.push_back(std::move(t));
+    copy({placement_.at(v).storage, type.dtype, placement_.at(v).view, plain}, {s, type.dtype, plain ? Strided::dense(type.dims) : Strided{}, plain},
+         plain ? "move.copy" : "value.copy");
   }
-  return ok();
 }
 
-void Lowering::copy(const Operand& from, const Operand& to) {
+void Lowering::copy(const Operand& from, const Operand& to, const char* kernel) {
   Task t;
-  t.spec.kernel = "move.copy";
+  t.spec.kernel = kernel;
   t.kernel = kernels::find(t.spec.kernel);
+  GE_CHECK(t.kernel, "no kernel for copies");
   t.in.push_back(from);
   t.out.push_back(to);
   tasks_.push_back(std::move(t));
@@ -468,7 +463,7 @@ Result<int> Lowering::run() {
   }
   if (failures.size() > 1) first_failure.message += "\nall of them:\n  " + join(failures, "\n  ");
   if (!failures.empty()) return first_failure;
-  GE_RETURN_IF_ERROR(copy_outputs());
+  copy_outputs();
   copy_states();
   keep_needed();
   GE_RETURN_IF_ERROR(cut_segments(g_, placement_, lowered_));

@@ -1,6 +1,5 @@
 // ai.onnx.ml's operators on maps: ZipMap, CastMap, DictVectorizer; CategoryMapper, which is a look-up in a table.
 #include "base/text.h"
-#include "ir/map_type.h"
 #include "ops/rewrite.h"
 #include "ops/shape_util.h"
 
@@ -29,7 +28,7 @@ Status infer_zip(InferContext& c) {
   if (c.ranked(0) && c.rank(0) != 1 && c.rank(0) != 2) return c.fail(format("its input has {} axes, not 1 or 2", c.rank(0)));
   if (c.ranked(0) && c.dims(0).back().known() && !c.dims(0).back().is(labels->count()))
     return c.fail(format("{} values for {} class labels", c.dims(0).back().value(), labels->count()));
-  c.out[0] = Type{DType::f32, false, {}, labels->dtype() == DType::string ? ir::kMapsFromText : ir::kMapsFromI64};
+  c.out[0] = Type{DType::f32, false, {}, labels->dtype() == DType::string ? ir::TypeKind::maps_from_text : ir::TypeKind::maps_from_i64};
   return ok();
 }
 Status lower_zip(LowerContext& c) {
@@ -84,17 +83,10 @@ Status lower_vectorizer(LowerContext& c) {
 }
 
 OpDef on_maps(const char* op, const char* doc, std::vector<AttrDef> attrs, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
-  OpDef d;
-  d.name = op;
-  d.min_inputs = d.max_inputs = 1;
+  OpDef d = executor_op(op, 1, 1, 1, doc, infer, lower);
   d.newest = 5;
   d.attrs = std::move(attrs);
-  d.unit = kernels::Unit::host;
-  d.doc = doc;
-  d.infer = infer;
-  d.reference = d.lower = lower;
-  d.executor = true;
-  d.foldable = false;
+  d.lower = lower;
   return d;
 }
 

@@ -178,6 +178,21 @@ Error LowerContext::fail(std::string message) const {
   return node_error(code::kUnsupportedOp, node.name, format("{}: {}", node.op, message));
 }
 
+OpDef executor_op(const char* name, int min_inputs, int max_inputs, int since, const char* doc, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
+  OpDef d;
+  d.name = name;
+  d.min_inputs = min_inputs;
+  d.max_inputs = max_inputs;
+  d.since = since;
+  d.unit = kernels::Unit::host;
+  d.doc = doc;
+  d.infer = infer;
+  d.reference = lower;
+  d.executor = true;
+  d.foldable = false;
+  return d;
+}
+
 std::optional<Strided> seen_through(const OpDef& def, const Graph& g, const Node& n, int output, const Strided& in) {
   ValueId from = n.inputs.empty() ? ValueId{} : n.inputs[0], to = n.outputs[static_cast<size_t>(output)];
   if (!def.view || !from || !g.value(from).type.ranked || in.dims.size() != g.value(from).type.dims.size()) return std::nullopt;

@@ -244,6 +244,8 @@ struct OpDef {
 struct Register {
   explicit Register(OpDef def);
 };
+// An operator whose work is an executor task, which is its meaning as well; it is not computed while compiling.
+OpDef executor_op(const char* name, int min_inputs, int max_inputs, int since, const char* doc, Status (*infer)(InferContext&), Status (*lower)(LowerContext&));
 const OpDef* find(std::string_view name);
 // What the hooks `view` and `place` say, where there are such; nothing where the shape of an operand or of a result is
 // known only at run time.

@@ -59,16 +59,8 @@ Status lower_has(LowerContext& c) { return emit(c, "optional.has"); }
 Status lower_get(LowerContext& c) { return emit(c, is_optional(c.type(0)) ? "optional.get" : "value.copy"); }
 
 OpDef optional(const char* op, int min_inputs, int since, const char* doc, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
-  OpDef d;
-  d.name = op;
-  d.min_inputs = min_inputs;
-  d.max_inputs = 1;
-  d.since = since;
-  d.unit = kernels::Unit::host;
-  d.doc = doc;
-  d.infer = infer;
-  d.reference = lower;
-  d.executor = true;
+  OpDef d = executor_op(op, min_inputs, 1, since, doc, infer, lower);
+  d.foldable = true;
   return d;
 }
 

@@ -138,18 +138,8 @@ Status lower_split(LowerContext& c) { return emit(c, "sequence.split", {attr_int
 
 OpDef sequence(const char* op, int min_inputs, int max_inputs, std::vector<AttrDef> attrs, const char* doc,
                Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
-  OpDef d;
-  d.name = op;
-  d.min_inputs = min_inputs;
-  d.max_inputs = max_inputs;
-  d.since = 11;
+  OpDef d = executor_op(op, min_inputs, max_inputs, 11, doc, infer, lower);
   d.attrs = std::move(attrs);
-  d.unit = kernels::Unit::host;
-  d.doc = doc;
-  d.infer = infer;
-  d.reference = lower;
-  d.executor = true;
-  d.foldable = false;
   return d;
 }
 

@@ -101,17 +101,8 @@ Status lower_matches(LowerContext& c) {
 }
 
 OpDef define(const char* op, int inputs, int outputs, int since, const char* doc, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
-  OpDef d;
-  d.name = op;
-  d.min_inputs = d.max_inputs = inputs;
+  OpDef d = executor_op(op, inputs, inputs, since, doc, infer, lower);
   d.max_outputs = outputs;
-  d.since = since;
-  d.unit = kernels::Unit::host;
-  d.doc = doc;
-  d.infer = infer;
-  d.reference = lower;
-  d.executor = true;
-  d.foldable = false;
   return d;
 }
 template <class... A>

@@ -48,11 +48,7 @@ bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<Body>& graphs)
       read |= inner->reader_count(v) > 0 || gives_sizes(*inner, v);
     }
     if (read) continue;
-    size_t at = g.node(id).inputs.size() - static_cast<size_t>(captures - k);
-    std::vector<ValueId> rest(g.node(id).inputs.begin() + static_cast<int64_t>(at) + 1, g.node(id).inputs.end());
-    for (size_t i = at; i < g.node(id).inputs.size(); ++i) g.set_input(id, static_cast<int>(i), {});
-    g.node(id).inputs.resize(at);
-    for (ValueId v : rest) g.add_node_input(id, v);
+    g.remove_input(id, g.node(id).inputs.size() - static_cast<size_t>(captures - k));
     for (auto& [attr, inner] : graphs) inner->inputs.erase(inner->inputs.end() - (captures - k));
     --captures;
     changed = true;

@@ -58,17 +58,10 @@ class Loop {
     body_.inputs.erase(body_.inputs.begin() + static_cast<int64_t>(2 + k));
     body_.outputs.erase(body_.outputs.begin() + static_cast<int64_t>(1 + k));
     if (body_.output_names.size() > 1 + k) body_.output_names.erase(body_.output_names.begin() + static_cast<int64_t>(1 + k));
-    drop_input(2 + k);
+    g_.remove_input(id_, 2 + k);
     drop_output(k, first);
     --carried_;
     return true;
-  }
-
-  void drop_input(size_t at) {
-    std::vector<ValueId> rest(node().inputs.begin() + static_cast<int64_t>(at) + 1, node().inputs.end());
-    for (size_t i = at; i < node().inputs.size(); ++i) g_.set_input(id_, static_cast<int>(i), {});
-    node().inputs.resize(at);
-    for (ValueId v : rest) g_.add_node_input(id_, v);
   }
 
   void drop_output(size_t k, ValueId instead) {

@@ -2,7 +2,7 @@
 //   Cast(f(Cast(past), new))   becomes   f(past, Cast(new))      for f Concat, ge.Append and scatters
 // where the inner Cast widens a graph input and the outer one, back to its type, is a graph output. What else reads
 // the f32 result reads it from the new one: it sees new rows as later runs will.
-#include "passes/narrow_caches.h"
+#include "passes/pass.h"
 
 namespace ge::passes {
 namespace {

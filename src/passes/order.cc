@@ -1,6 +1,7 @@
 #include "passes/order.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
@@ -56,9 +57,11 @@ class Memory {
       auto& n = g_.node(order[k]);
       auto* op = ops::find(n.op);
       if (!op || !op->place || n.outputs.size() != 1 || !n.outputs[0]) continue;
+      std::map<ValueId, int> count;
+      for (ValueId in : n.inputs) ++count[in];
       for (size_t i = 0; i < n.inputs.size(); ++i) {
         ValueId in = n.inputs[i];
-        if (!in || !g_.value(in).producer || !apart(in) || std::count(n.inputs.begin(), n.inputs.end(), in) > 1) continue;
+        if (!in || !g_.value(in).producer || !apart(in) || count[in] > 1) continue;
         auto* maker = ops::find(g_.node(g_.value(in).producer).op);
         if (maker && maker->view) continue;
         if (ops::placed_in(*op, g_, n, static_cast<int>(i), ops::storage_view(g_.value(n.outputs[0])))) root_[at(in)] = piece(n.outputs[0]);

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "ir/attribute_fault.h"
 #include "ir/verify.h"
-#include "passes/narrow_caches.h"
 #include "passes/order.h"
 #include "passes/pass.h"
 #include "tensor/pages.h"

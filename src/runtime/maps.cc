@@ -1,6 +1,5 @@
 // Tasks on maps: map.zip, map.cast, map.vectorize. A map is a Value with two items: its keys and its values.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -44,8 +43,7 @@ struct Casting {
 
   Result<std::string> text(size_t i) const {
     if (!texts.empty()) return std::string(texts[i]);
-    float x = reinterpret_cast<const float*>(values.data)[i];
-    return x != x ? "NaN" : std::isinf(x) ? x < 0 ? "-INF" : "INF" : ref::number_text(x);
+    return ref::cast_text(reinterpret_cast<const float*>(values.data)[i]);
   }
   std::optional<double> number(size_t i) const {
     return texts.empty() ? std::optional<double>(reinterpret_cast<const float*>(values.data)[i]) : ref::text_number(texts[i]);

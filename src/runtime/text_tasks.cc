@@ -121,9 +121,7 @@ std::string text_of(const View& v, int64_t i) {
   if (v.dtype == DType::u64) return std::to_string(v.as<uint64_t>()[i]);
   if (!ref::plain_float(v.dtype)) return std::to_string(ref::load_int(v, i));
   double x = ref::load(v, i);
-  if (x != x) return "NaN";
-  if (std::isinf(x)) return x < 0 ? "-INF" : "INF";
-  return v.dtype == DType::f64 ? ref::number_text(x) : ref::number_text(static_cast<float>(x));
+  return v.dtype == DType::f64 ? ref::cast_text(x) : ref::cast_text(static_cast<float>(x));
 }
 
 // Strings to numbers or numbers to strings, as the types say.

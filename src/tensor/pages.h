@@ -5,6 +5,8 @@
 
 namespace ge {
 
+inline constexpr size_t kLargeTensor = 65536;   // bytes; of fewer, pages are not worth a call
+
 // Of a large tensor in a mapped file: its pages leave memory until they are read again. Of others nothing.
 void rest(const Tensor& t);
 // Type and shape alone, for a tensor that is not read again.

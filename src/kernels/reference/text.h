@@ -1,6 +1,7 @@
 // What operators on text do with one string of UTF-8.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,12 @@ std::string change_case(std::string_view s, Case to);
 // A number in decimal, as short as it can be told from its neighbours: 1e-05, 0.25, 3, inf, nan.
 std::string number_text(float x);
 std::string number_text(double x);
+// The same as Cast writes it: INF, -INF and NaN.
+template <class T>
+std::string cast_text(T x) {
+  if (std::isnan(x)) return "NaN";
+  return std::isinf(x) ? x < 0 ? "-INF" : "INF" : number_text(x);
+}
 // The number that the whole text writes in decimal, "inf" and "nan" in any case included.
 std::optional<double> text_number(std::string_view s);
 std::optional<int64_t> text_integer(std::string_view s);
