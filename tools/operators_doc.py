@@ -13,15 +13,18 @@ HEAD = """# Operators
 
 Written by `./dev docs` from `ge ops`. "kernel": has kernels of its own; "vector": is computed in registers, alone or
 among its neighbours; "reference": runs by the kernel that says what it means; "shape only": costs nothing in a run, or is
-written as other operators.
+written as other operators. "types": the element types of the data input, the first one if no other is named. "float": f16,
+bf16, f32, f64; "integer": i8 to i64 and u8 to u64; "number": both; "float8": its four types; "quantised": what QuantizeLinear
+makes (u8, i8, u16, i16, float8, 2 and 4 bits); "complex": c64, c128.
 """
 
 
 def rows(ge):
     lines = subprocess.run([*ge, "ops"], capture_output=True, text=True, check=True).stdout.splitlines()
-    at = lines[0].index("runs as")
+    how, types = lines[0].index("runs as"), lines[0].index("types")
+    doc = lines[0].index("meaning")
     for line in lines[1:]:
-        yield *line[:at].split(), line[at:at + 11].strip(), line[at + 11:].strip()
+        yield *line[:how].split(), line[how:types].strip(), line[types:doc].strip(), line[doc:].strip()
 
 
 def section_of(name):
@@ -38,7 +41,7 @@ def text(ge):
         part = [r for r in table if section_of(r[0]) == domain]
         if not part:
             continue
-        out += f"\n## {domain}\n\n| operator | opsets | inputs | runs as | |\n|---|---|---|---|---|\n"
+        out += f"\n## {domain}\n\n| operator | opsets | inputs | runs as | types | |\n|---|---|---|---|---|---|\n"
         for name, *rest in part:
             short = name.removeprefix(domain + ".")
             out += f"| {short} | {' | '.join(cell.replace('|', chr(92) + '|') for cell in rest)} |\n"

@@ -193,11 +193,13 @@ Result<std::string> cache_command(const std::string& action, const std::string& 
 }
 
 std::string ops_command() {
-  std::string out = format("{:<44} {:>7} {:>8}  {:<10} {}\n", "operator", "opsets", "inputs", "runs as", "");
+  constexpr std::string_view line = "{:<50} {:>7} {:>8}  {:<10} {:<40} {}\n";
+  std::string out = format(line, "operator", "opsets", "inputs", "runs as", "types", "meaning");
   for (auto* d : ops::all()) {
     const char* how = d->lower ? "kernel" : d->vector ? "vector" : d->reference ? "reference" : "shape only";
     std::string inputs = d->max_inputs < 0 ? format("{}..", d->min_inputs) : d->max_inputs == d->min_inputs ? format("{}", d->min_inputs) : format("{}..{}", d->min_inputs, d->max_inputs);
-    out += format("{:<44} {:>7} {:>8}  {:<10} {}\n", d->name, format("{}-{}", d->since, d->newest), inputs, how, d->doc);
+    std::string types = !d->max_inputs ? "-" : (d->data ? format("input {}: ", d->data) : "") + ops::text(d->types);
+    out += format(line, d->name, format("{}-{}", d->since, d->newest), inputs, how, types, d->doc);
   }
   return out;
 }

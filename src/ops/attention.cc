@@ -307,6 +307,7 @@ const Register r(OpDef{.name = "Attention",
                                  {"softmax_precision", "type of the softmax at least"}},
                        .unit = kernels::Unit::cube,
                        .doc = "attention with heads, caches, masks and windows",
+                       .types = types::floats,
                        .infer = infer,
                        .expand = expand,
                        .reference = reference});

@@ -242,6 +242,7 @@ OpDef define(const char* name, int inputs, Status (*infer)(InferContext&), Statu
   OpDef d;
   d.name = name;
   d.min_inputs = d.max_inputs = inputs;
+  d.types = types::floats;
   d.attrs = std::move(attrs);
   d.doc = "normalization";
   d.infer = infer;

@@ -110,6 +110,7 @@ OpDef def(const char* op, int inputs, int since) {
   d.name = op;
   d.min_inputs = d.max_inputs = inputs;
   d.since = since;
+  d.types = types::all - types::complex;
   d.attrs = {{"saturate", "float8 targets: out of range becomes the largest value (1) or infinity/NaN (0)."},
              {"round_mode", "f8e8m0 targets: up, down or nearest."}};
   if (inputs == 1) d.attrs.push_back({"to", "The type, as in TensorProto."});

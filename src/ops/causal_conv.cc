@@ -34,7 +34,7 @@ Status reference(LowerContext& c) {
 
 const Register r(OpDef{.name = "CausalConvWithState", .min_inputs = 2, .max_inputs = 4, .max_outputs = 2, .since = 27,
                        .attrs = {{"activation", "none, silu or swish."}},
-                       .doc = "Depthwise convolution over the past, which it carries.", .infer = infer, .reference = reference});
+                       .doc = "Depthwise convolution over the past, which it carries.", .types = types::floats, .infer = infer, .reference = reference});
 
 }  // namespace
 }  // namespace ge::ops

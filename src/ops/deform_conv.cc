@@ -39,7 +39,7 @@ const Register r(OpDef{.name = "DeformConv", .min_inputs = 3, .max_inputs = 5, .
                        .attrs = {{"group", "Groups of channels."}, {"offset_group", "Groups of channels that share offsets."},
                                  {"kernel_shape", "Sizes of the kernel."}, {"strides", "Steps of the kernel."},
                                  {"dilations", "Steps between taps."}, {"pads", "Around the input."}},
-                       .unit = kernels::Unit::cube, .doc = "Convolution with moved taps.", .infer = infer, .reference = reference});
+                       .unit = kernels::Unit::cube, .doc = "Convolution with moved taps.", .types = types::floats, .infer = infer, .reference = reference});
 
 }  // namespace
 }  // namespace ge::ops

@@ -146,6 +146,15 @@ Status check_attributes(InferContext& c, Ew code) {
   return ok();
 }
 
+// What the kernel takes; texts are compared as the numbers that stand for them, floats of 8 bits tested as f32.
+Types taken(Ew code) {
+  Types out{};
+  for (int i = 1; i < kDTypeCount; ++i)
+    if (auto t = static_cast<DType>(i); kernels::reference::takes(code, t)) out = out | Types{t};
+  if (code == Ew::equal) return out | types::text;
+  return code == Ew::is_nan || code == Ew::is_inf ? out | types::float8 : out;
+}
+
 Status infer(InferContext& c) {
   Ew code = elementwise_code(c.node);
   GE_RETURN_IF_ERROR(check_attributes(c, code));
@@ -155,8 +164,7 @@ Status infer(InferContext& c) {
       if (code == Ew::clip && i) continue;
       return c.fail(format("input {} is missing", i));
     }
-    bool strings = t == DType::string && code == Ew::equal;
-    if (!strings && !kernels::reference::takes(code, c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
+    if (!taken(code).has(c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
     // A bound that was an attribute once is f32 whatever x is.
     if (code != Ew::pow && code != Ew::clip && c.dtype(i) != t)
       return c.fail(format("input {} is {}, input 0 is {}", i, name(c.dtype(i)), name(t)));
@@ -184,7 +192,12 @@ void emit(LowerContext& c, const char* kernel) {
   std::vector<Arg> in;
   for (int i = 0; i < c.inputs(); ++i) {
     in.push_back(c.in(i));
-    if (c.has(i) && c.type(i).dtype == DType::string) in.back().as = DType::u32;
+    if (!c.has(i)) continue;
+    if (c.type(i).dtype == DType::string) in.back().as = DType::u32;
+    if (!types::float8.has(c.type(i).dtype)) continue;
+    Arg wide = c.temp(DType::f32, c.type(i).dims);
+    c.call("move.cast", {in.back()}, {wide}, {1, 0});
+    in.back() = wide;
   }
   while (!in.empty() && in.back().kind == Arg::Kind::none) in.pop_back();
   c.call(kernel, std::move(in), {c.out()}, {static_cast<int64_t>(elementwise_code(c.node))},
@@ -220,6 +233,7 @@ OpDef define(const EwEntry& e) {
   if (e.code == Ew::gelu) d.attrs.push_back({"approximate", "none or tanh"});
   if (e.code == Ew::mod) d.attrs.push_back({"fmod", "1: the remainder has the sign of the dividend"});
   if (e.code == Ew::bit_shift_right) d.attrs.push_back({"direction", "LEFT or RIGHT"});
+  d.types = taken(e.code);
   d.doc = many ? "Elementwise over any number of inputs, with broadcasting" : "Elementwise, with broadcasting";
   d.infer = infer;
   d.upgrade = upgrade;

@@ -97,6 +97,7 @@ const Register r(OpDef{.name = "ai.onnx.preview.FlexAttention",
                                  {"scale", "Factor of the scores; 1 / sqrt(head size)."}, {"softmax_precision", "Type of scores and probabilities."}},
                        .unit = kernels::Unit::cube,
                        .doc = "Attention with graphs that change scores and probabilities.",
+                       .types = types::floats | Types{DType::i32, DType::i64, DType::u32, DType::u64},
                        .infer = infer,
                        .expand = expand});
 

@@ -67,10 +67,10 @@ Status reference_affine(LowerContext& c) {
 const Register r1(OpDef{.name = "GridSample", .min_inputs = 2, .max_inputs = 2, .since = 16,
                         .attrs = {{"mode", "linear, nearest or cubic."}, {"padding_mode", "zeros, border or reflection."},
                                   {"align_corners", "-1 and 1 are the outer pixels' centres (1) or edges."}},
-                        .doc = "The input at the places that a grid names.", .infer = infer_sample, .reference = reference_sample});
+                        .doc = "The input at the places that a grid names.", .types = types::numbers | types::boolean | types::complex, .infer = infer_sample, .reference = reference_sample});
 const Register r2(OpDef{.name = "AffineGrid", .min_inputs = 2, .max_inputs = 2, .since = 20,
                         .attrs = {{"align_corners", "-1 and 1 are the outer pixels' centres (1) or edges."}},
-                        .doc = "The grid of an affine map of the unit square or cube.", .infer = infer_affine,
+                        .doc = "The grid of an affine map of the unit square or cube.", .types = types::floats, .infer = infer_affine,
                         .reference = reference_affine, .sizes = 1u << 1});
 
 }  // namespace

@@ -29,6 +29,7 @@ OpDef define(const char* name, int since) {
   d.name = name;
   d.min_inputs = d.max_inputs = 1;
   d.since = since;
+  d.types = types::floats;
   d.unit = kernels::Unit::host;
   d.doc = "of square matrices";
   d.infer = infer;

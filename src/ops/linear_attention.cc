@@ -50,7 +50,7 @@ const Register r(OpDef{.name = "LinearAttention", .min_inputs = 3, .max_inputs =
                        .attrs = {{"q_num_heads", "Heads of the queries."}, {"kv_num_heads", "Heads of keys and values."},
                                  {"scale", "Of the output; 0: by the width of a head."},
                                  {"update_rule", "linear, gated, delta or gated_delta."}, {"chunk_size", "A hint; not used."}},
-                       .unit = kernels::Unit::cube, .doc = "Attention by a state that each step updates.", .infer = infer,
+                       .unit = kernels::Unit::cube, .doc = "Attention by a state that each step updates.", .types = types::floats, .infer = infer,
                        .reference = reference});
 
 }  // namespace

@@ -48,9 +48,9 @@ Status upgrade_cross_entropy(UpgradeContext& c) {
 const std::vector<AttrDef> kAttrs{{"reduction", "none, sum or mean."}, {"ignore_index", "A target that counts for nothing."}};
 
 const Register r1(OpDef{.name = "NegativeLogLikelihoodLoss", .min_inputs = 2, .max_inputs = 3, .since = 12, .attrs = kAttrs,
-                        .doc = "Minus the input at each target, weighted.", .infer = infer, .reference = reference});
+                        .doc = "Minus the input at each target, weighted.", .types = types::floats, .infer = infer, .reference = reference});
 const Register r2([] {
-  OpDef d = rewritten("SoftmaxCrossEntropyLoss", 2, 3, upgrade_cross_entropy);
+  OpDef d = rewritten("SoftmaxCrossEntropyLoss", 2, 3, types::floats, upgrade_cross_entropy);
   d.max_outputs = 2, d.since = 12, d.attrs = kAttrs;
   return d;
 }());

@@ -22,7 +22,7 @@ Status reference(LowerContext& c) {
 
 const Register r(OpDef{.name = "MaxRoiPool", .min_inputs = 2, .max_inputs = 2,
                        .attrs = {{"pooled_shape", "Bins down and across."}, {"spatial_scale", "From the regions' coordinates to the input's."}},
-                       .doc = "The largest element in each bin of regions of the input.", .infer = infer, .reference = reference});
+                       .doc = "The largest element in each bin of regions of the input.", .types = types::floats, .infer = infer, .reference = reference});
 
 }  // namespace
 }  // namespace ge::ops

@@ -96,6 +96,7 @@ const Register r1(OpDef{.name = "com.microsoft.MultiHeadAttention",
                                   {"unidirectional", "1: later keys are hidden"}},
                         .unit = kernels::Unit::cube,
                         .doc = "written as Attention",
+                        .types = types::floats,
                         .infer = infer_multi_head,
                         .expand = expand_multi_head});
 const Register r2(OpDef{.name = "com.microsoft.RotaryEmbedding",
@@ -105,6 +106,7 @@ const Register r2(OpDef{.name = "com.microsoft.RotaryEmbedding",
                                   {"num_heads", "heads, for an input of 3 axes"},
                                   {"rotary_embedding_dim", "how many features are turned; 0: all"}},
                         .doc = "written as ONNX's RotaryEmbedding",
+                        .types = types::floats,
                         .infer = infer_rotary,
                         .expand = expand_rotary});
 

@@ -1,12 +1,21 @@
-// com.microsoft.EmbedLayerNormalization: on import the sum of word, position and segment embeddings, normalized.
+// com.microsoft.EmbedLayerNormalization and QEmbedLayerNormalization: on import the sum of word, position and segment embeddings, normalized.
 #include "ops/rewrite.h"
 
 namespace ge::ops {
 namespace {
 
-enum Input { kIds, kSegments, kWord, kPosition, kSegment, kScale, kShift, kMask, kPositions };
+// Of the quantised one: the mask before last, then scales of the five tensors from kWord on, then their zero points.
+enum Input { kIds, kSegments, kWord, kPosition, kSegment, kScale, kShift, kMask, kPositions, kScales = 8, kZeros = 13 };
 
-ValueId rows(UpgradeContext& c, ValueId table, ValueId ids) { return make_node(c, "Gather", {table, ids}, {{"axis", int64_t{0}}}); }
+bool quantised(const UpgradeContext& c) { return c.node().op == "com.microsoft.QEmbedLayerNormalization"; }
+// Tensor i, or what was taken of it, as floats.
+ValueId floats(UpgradeContext& c, ValueId v, size_t i) {
+  if (!quantised(c)) return v;
+  return make_node(c, "DequantizeLinear", {v, input_of(c, kScales + i - kWord), input_of(c, kZeros + i - kWord)});
+}
+ValueId rows(UpgradeContext& c, size_t table, ValueId ids) {
+  return floats(c, make_node(c, "Gather", {input_of(c, table), ids}, {{"axis", int64_t{0}}}), table);
+}
 
 // 0 .. S - 1.
 ValueId counted(UpgradeContext& c, ValueId ids) {
@@ -24,26 +33,30 @@ ValueId lengths(UpgradeContext& c, ValueId ids, ValueId mask) {
 }
 
 Status upgrade(UpgradeContext& c) {
-  ValueId ids = input_of(c, kIds), segments = input_of(c, kSegments), mask = input_of(c, kMask), positions = input_of(c, kPositions);
+  ValueId ids = input_of(c, kIds), segments = input_of(c, kSegments), mask = input_of(c, kMask), positions = quantised(c) ? ValueId{} : input_of(c, kPositions);
   const double epsilon = ir::attr_float(c.node(), "epsilon", static_cast<double>(1e-12f));
-  ValueId sum = make_node(c, "Add", {rows(c, input_of(c, kWord), ids), rows(c, input_of(c, kPosition), positions ? positions : counted(c, ids))});
-  if (segments && input_of(c, kSegment)) sum = make_node(c, "Add", {sum, rows(c, input_of(c, kSegment), segments)});
+  ValueId sum = make_node(c, "Add", {rows(c, kWord, ids), rows(c, kPosition, positions ? positions : counted(c, ids))});
+  if (segments && input_of(c, kSegment)) sum = make_node(c, "Add", {sum, rows(c, kSegment, segments)});
   auto& out = c.node().outputs;
   if (out.size() > 1 && out[1]) hand_over(c, 1, lengths(c, ids, mask));
   sum = hand_over(c, 2, sum);
   c.node().outputs.resize(1);
-  std::vector<ValueId> in{sum, input_of(c, kScale)};
-  if (ValueId shift = input_of(c, kShift)) in.push_back(shift);
+  std::vector<ValueId> in{sum, floats(c, input_of(c, kScale), kScale)};
+  if (ValueId shift = input_of(c, kShift)) in.push_back(floats(c, shift, kShift));
   become(c, "LayerNormalization", std::move(in), {{"axis", int64_t{-1}}, {"epsilon", epsilon}});
   return ok();
 }
 
-const Register r([] {
-  OpDef d = rewritten("com.microsoft.EmbedLayerNormalization", 7, 9, upgrade);
+OpDef define(const char* name, int min_inputs, int max_inputs, Types types) {
+  OpDef d = rewritten(name, min_inputs, max_inputs, types, upgrade);
   d.max_outputs = 3;
+  d.data = kWord;
   d.attrs = {{"epsilon", "Added to the variance."}, {"mask_index_type", "Not used."}};
   return d;
-}());
+}
+
+const Register r1(define("com.microsoft.EmbedLayerNormalization", 7, 9, types::floats));
+const Register r2(define("com.microsoft.QEmbedLayerNormalization", 18, 18, types::quantised | Types{DType::i32}));
 
 }  // namespace
 }  // namespace ge::ops

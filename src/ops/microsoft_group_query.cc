@@ -137,6 +137,7 @@ const Register r(OpDef{.name = "com.microsoft.GroupQueryAttention",
                                  {"local_window_size", "how many keys a query sees at most"}},
                        .unit = kernels::Unit::cube,
                        .doc = "written as Attention over a cache",
+                       .types = types::floats,
                        .infer = infer,
                        .expand = expand});
 

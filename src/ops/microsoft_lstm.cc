@@ -128,7 +128,7 @@ Status upgrade(UpgradeContext& c) {
 }
 
 const Register lstm([] {
-  OpDef d = rewritten("com.microsoft.DynamicQuantizeLSTM", 12, 12, upgrade);
+  OpDef d = rewritten("com.microsoft.DynamicQuantizeLSTM", 12, 12, {DType::f32}, upgrade);
   d.max_outputs = 3;
   return d;
 }());

@@ -94,7 +94,7 @@ Result<bool> expand(UpgradeContext& c) {
   return true;
 }
 
-OpDef packed(const char* name, int min_inputs, int max_inputs) {
+OpDef packed(const char* name, int min_inputs, int max_inputs, Types types) {
   return {.name = name,
           .min_inputs = min_inputs,
           .max_inputs = max_inputs,
@@ -106,11 +106,12 @@ OpDef packed(const char* name, int min_inputs, int max_inputs) {
                     {"unidirectional", "1: later keys are hidden"}},
           .unit = kernels::Unit::cube,
           .doc = "written as a product and Attention",
+          .types = types,
           .infer = infer,
           .expand = expand};
 }
-const Register r1(packed("com.microsoft.Attention", 2, 7));
-const Register r2(packed("com.microsoft.QAttention", 5, 9));
+const Register r1(packed("com.microsoft.Attention", 2, 7, types::floats));
+const Register r2(packed("com.microsoft.QAttention", 5, 9, {DType::u8, DType::i8}));
 
 }  // namespace
 }  // namespace ge::ops

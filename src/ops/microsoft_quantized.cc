@@ -55,7 +55,7 @@ Status upgrade_pool(UpgradeContext& c) {
   for (auto* a : {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"})
     if (auto it = c.node().attrs.find(a); it != c.node().attrs.end()) attrs[a] = it->second;
   size_t spatial = ir::attr_ints(c.node(), "kernel_shape").size();
-  if (last && global) return upgrade_error(c, "channels_last is not supported");
+  if (last && global) return ok();   // expand_pool
   if (global) attrs.clear();
   ValueId x = dequantized(c, 0);
   std::vector<int64_t> to{0, static_cast<int64_t>(spatial) + 1}, back{0};
@@ -65,6 +65,29 @@ Status upgrade_pool(UpgradeContext& c) {
   ValueId y = make_node(c, global ? "GlobalAveragePool" : "AveragePool", {x}, std::move(attrs));
   if (last) y = make_node(c, "Transpose", {y}, {{"perm", back}});
   become_quantized(c, y, input_of(c, 3), input_of(c, 4));
+  return ok();
+}
+
+// The mean over all axes between the first and the last, once it is known how many there are.
+Result<bool> expand_pool(UpgradeContext& c) {
+  const Type& x = c.graph.value(input_of(c, 0)).type;
+  if (!x.ranked) return false;
+  std::vector<int64_t> axes;
+  for (int64_t a = 1; a + 1 < x.rank(); ++a) axes.push_back(a);
+  become_quantized(c, make_node(c, "ReduceMean", {dequantized(c, 0), c.constant_ints(axes)}), input_of(c, 3), input_of(c, 4));
+  return true;
+}
+Status infer_pool(InferContext& c) {
+  c.set_unranked(0, c.dtype(0));
+  if (c.ranked(0) && c.rank(0) < 3) return c.fail("its input has no spatial axes");
+  return ok();
+}
+
+Status upgrade_mean(UpgradeContext& c) {
+  std::vector<ValueId> in{dequantized(c, 0)};
+  if (ir::has_attr(c.node(), "axes")) in.push_back(c.constant_ints(ir::attr_ints(c.node(), "axes")));
+  int64_t keep = ir::attr_int(c.node(), "keepdims", 1);
+  become_quantized(c, make_node(c, "ReduceMean", std::move(in), {{"keepdims", keep}}), input_of(c, 3), input_of(c, 4));
   return ok();
 }
 
@@ -191,30 +214,67 @@ Status upgrade_nbits(UpgradeContext& c) {
   return ok();
 }
 
+// --- MatMulBnb4: weights of 4 bits that name one of 16 numbers, times the largest of their block ---
+
+// As bitsandbytes has them: a sign, two bits of exponent and one more; and quantiles of the normal distribution.
+constexpr float kFp4[] = {0, 0.0052083333f, 0.6666667f, 1, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f, -0.0052083333f, -0.6666667f, -1, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
+constexpr float kNf4[] = {-1, -0.6961928f, -0.52507305f, -0.3949175f, -0.28444138f, -0.18477343f, -0.091050036f, 0, 0.0795803f, 0.1609302f, 0.2461123f, 0.33791524f, 0.44070983f, 0.562617f, 0.72295684f, 1};
+
+Status upgrade_bnb4(UpgradeContext& c) {
+  Packing p{ir::attr_int(c.node(), "K", 0), ir::attr_int(c.node(), "N", 0), 4, ir::attr_int(c.node(), "block_size", 0)};
+  constexpr int64_t kMost = int64_t{1} << 24;
+  const int64_t kind = ir::attr_int(c.node(), "quant_type", 1);
+  if (p.k < 1 || p.n < 1 || p.k > kMost || p.n > kMost || p.block < 8 || p.block > kMost || kind < 0 || kind > 1)
+    return upgrade_error(c, format("K = {}, N = {}, block_size = {}, quant_type = {}", p.k, p.n, p.block, kind));
+  if (p.k * p.n % 2) return upgrade_error(c, "an odd number of weights is not supported");
+  ValueId a = input_of(c, 0), largest = input_of(c, 2);
+  // The first of two is in the upper bits.
+  ValueId pairs = reshaped(c, make_node(c, "Cast", {unpacked(c, input_of(c, 1), p)}, {{"to", static_cast<int64_t>(DType::i32)}}), {p.k * p.n / 2, 2});
+  ValueId codes = reshaped(c, make_node(c, "Gather", {pairs, c.constant_ints({1, 0})}, {{"axis", int64_t{1}}}), {p.k * p.n});
+  ValueId table = c.graph.add_constant(Tensor::of<float>(DType::f32, {16}, std::span<const float>(kind ? kNf4 : kFp4)), "table");
+  ValueId w = make_node(c, "Gather", {make_node(c, "CastLike", {table, largest}), codes});
+  const int64_t blocks = (p.k * p.n + p.block - 1) / p.block, rest = blocks * p.block - p.k * p.n;
+  if (rest) w = make_node(c, "Pad", {w, c.constant_ints({0, rest})});
+  w = make_node(c, "Mul", {reshaped(c, w, {blocks, p.block}), reshaped(c, largest, {blocks, 1})});
+  if (rest) w = make_node(c, "Slice", {reshaped(c, w, {blocks * p.block}), c.constant_ints({0}), c.constant_ints({p.k * p.n})});
+  w = reshaped(c, w, {p.n, p.k});
+  if (ir::attr_int(c.node(), "transB", 1)) w = make_node(c, "Transpose", {w}, {{"perm", std::vector<int64_t>{1, 0}}});
+  become(c, "MatMul", {a, w});
+  return ok();
+}
+
 struct Entry {
   const char* name;
   int min_inputs, max_inputs;
+  Types types;
+  int data;
   Status (*upgrade)(UpgradeContext&);
 };
+constexpr Types kBytes{DType::u8, DType::i8};
 const Entry kTable[] = {
-    {"com.microsoft.QLinearAdd", 7, 8, upgrade_binary},
-    {"com.microsoft.QLinearMul", 7, 8, upgrade_binary},
-    {"com.microsoft.QLinearSigmoid", 4, 5, upgrade_unary},
-    {"com.microsoft.QLinearLeakyRelu", 4, 5, upgrade_unary},
-    {"com.microsoft.QLinearConcat", 5, -1, upgrade_concat},
-    {"com.microsoft.QLinearAveragePool", 4, 5, upgrade_pool},
-    {"com.microsoft.QLinearGlobalAveragePool", 4, 5, upgrade_pool},
-    {"com.microsoft.QLinearSoftmax", 4, 5, upgrade_softmax},
-    {"com.microsoft.MatMulIntegerToFloat", 4, 7, upgrade_to_float},
-    {"com.microsoft.DynamicQuantizeMatMul", 3, 5, upgrade_dynamic},
-    {"com.microsoft.QGemm", 6, 9, upgrade_gemm},
-    {"com.microsoft.QLinearWhere", 8, 9, upgrade_where},
-    {"com.microsoft.MatMulNBits", 3, 6, upgrade_nbits},
+    {"com.microsoft.QLinearAdd", 7, 8, types::quantised, 0, upgrade_binary},
+    {"com.microsoft.QLinearMul", 7, 8, types::quantised, 0, upgrade_binary},
+    {"com.microsoft.QLinearSigmoid", 4, 5, types::quantised, 0, upgrade_unary},
+    {"com.microsoft.QLinearLeakyRelu", 4, 5, types::quantised, 0, upgrade_unary},
+    {"com.microsoft.QLinearConcat", 5, -1, types::quantised, 2, upgrade_concat},
+    {"com.microsoft.QLinearAveragePool", 4, 5, types::quantised, 0, upgrade_pool},
+    {"com.microsoft.QLinearGlobalAveragePool", 4, 5, types::quantised, 0, upgrade_pool},
+    {"com.microsoft.QLinearReduceMean", 4, 5, types::quantised, 0, upgrade_mean},
+    {"com.microsoft.MatMulBnb4", 3, 3, types::floats | Types{DType::i32, DType::i64, DType::u32, DType::u64}, 0, upgrade_bnb4},
+    {"com.microsoft.QLinearSoftmax", 4, 5, types::quantised, 0, upgrade_softmax},
+    {"com.microsoft.MatMulIntegerToFloat", 4, 7, kBytes, 0, upgrade_to_float},
+    {"com.microsoft.DynamicQuantizeMatMul", 3, 5, {DType::f32}, 0, upgrade_dynamic},
+    {"com.microsoft.QGemm", 6, 9, kBytes, 0, upgrade_gemm},
+    {"com.microsoft.QLinearWhere", 8, 9, types::quantised, 1, upgrade_where},
+    {"com.microsoft.MatMulNBits", 3, 6, types::floats, 0, upgrade_nbits},
 };
 
 [[maybe_unused]] const bool registered = [] {
   for (auto& e : kTable) {
-    Register r(rewritten(e.name, e.min_inputs, e.max_inputs, e.upgrade));
+    OpDef d = rewritten(e.name, e.min_inputs, e.max_inputs, e.types, e.upgrade);
+    d.data = e.data;
+    if (e.upgrade == upgrade_pool) d.infer = infer_pool, d.expand = expand_pool;
+    Register r(std::move(d));
   }
   return true;
 }();

@@ -41,12 +41,12 @@ Status upgrade_classifier(UpgradeContext& c) {
 }
 
 const Register r1([] {
-  OpDef d = rewritten("ai.onnx.ml.LinearRegressor", 1, 1, upgrade_regressor);
+  OpDef d = rewritten("ai.onnx.ml.LinearRegressor", 1, 1, types::all - types::complex, upgrade_regressor);
   d.attrs = {{"coefficients", "[targets, features]."}, {"intercepts", "Of each target."}, {"targets", "How many."}, {"post_transform", "Of the result."}};
   return d;
 }());
 const Register r2([] {
-  OpDef d = rewritten("ai.onnx.ml.LinearClassifier", 1, 1, upgrade_classifier);
+  OpDef d = rewritten("ai.onnx.ml.LinearClassifier", 1, 1, types::all - types::complex, upgrade_classifier);
   d.max_outputs = 2;
   d.attrs = {{"coefficients", "[classes, features]."}, {"intercepts", "Of each class."}, {"classlabels_ints", "Labels."}, {"classlabels_strings", "Labels."}, {"post_transform", "Of the scores."}, {"multi_class", "Not used."}};
   return d;

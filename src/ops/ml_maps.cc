@@ -82,20 +82,21 @@ Status lower_vectorizer(LowerContext& c) {
   return ok();
 }
 
-OpDef on_maps(const char* op, const char* doc, std::vector<AttrDef> attrs, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
+OpDef on_maps(const char* op, const char* doc, Types types, std::vector<AttrDef> attrs, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
   OpDef d = executor_op(op, 1, 1, 1, doc, infer, lower);
   d.newest = 5;
+  d.types = types;
   d.attrs = std::move(attrs);
   d.lower = lower;
   return d;
 }
 
-const Register zip(on_maps("ai.onnx.ml.ZipMap", "A map from class labels for each row.",
+const Register zip(on_maps("ai.onnx.ml.ZipMap", "A map from class labels for each row.", {DType::f32},
                            {{"classlabels_strings", "The keys."}, {"classlabels_int64s", "The keys."}}, infer_zip, lower_zip));
-const Register cast(on_maps("ai.onnx.ml.CastMap", "The values of a map in the order of its keys.",
+const Register cast(on_maps("ai.onnx.ml.CastMap", "The values of a map in the order of its keys.", types::all,
                             {{"cast_to", "TO_FLOAT, TO_INT64 or TO_STRING."}, {"map_form", "SPARSE: a key is a place."}, {"max_map", "Places of a sparse one."}},
                             infer_cast, lower_cast));
-const Register vectorizer(on_maps("ai.onnx.ml.DictVectorizer", "The values that a map has for the words of a vocabulary.",
+const Register vectorizer(on_maps("ai.onnx.ml.DictVectorizer", "The values that a map has for the words of a vocabulary.", types::all,
                                   {{"string_vocabulary", "The words."}, {"int64_vocabulary", "The words."}}, infer_vectorizer, lower_vectorizer));
 
 // ---- CategoryMapper: strings to integers or back.
@@ -128,6 +129,7 @@ const Register category(OpDef{.name = "ai.onnx.ml.CategoryMapper",
                               .attrs = {{"cats_strings", "One side of the table."}, {"cats_int64s", "The other."},
                                         {"default_int64", "For a string that is not there."}, {"default_string", "For a number that is not there."}},
                               .doc = "Strings to integers or back.",
+                              .types = {DType::i64, DType::string},
                               .infer = infer_category,
                               .expand = expand_category});
 

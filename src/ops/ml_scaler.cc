@@ -6,7 +6,6 @@ namespace ge::ops {
 namespace {
 
 // A node of these that is still there after import is our bug; inference says so.
-Status infer_never(InferContext& c) { return c.fail("it should have been rewritten on import"); }
 
 ValueId floats(UpgradeContext& c, const std::vector<double>& v) {
   std::vector<float> f(v.begin(), v.end());
@@ -51,13 +50,8 @@ Status upgrade_binarizer(UpgradeContext& c) {
 }
 
 OpDef define(const char* name, std::vector<AttrDef> attrs, Status (*upgrade)(UpgradeContext&)) {
-  OpDef d;
-  d.name = name;
-  d.min_inputs = d.max_inputs = 1;
+  OpDef d = rewritten(name, 1, 1, types::all - types::complex, upgrade);
   d.attrs = std::move(attrs);
-  d.doc = "rewritten on import";
-  d.infer = infer_never;
-  d.upgrade = upgrade;
   return d;
 }
 

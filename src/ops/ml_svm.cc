@@ -50,7 +50,7 @@ Status upgrade(UpgradeContext& c) {
 }
 
 const Register r([] {
-  OpDef d = rewritten("ai.onnx.ml.SVMRegressor", 1, 1, upgrade);
+  OpDef d = rewritten("ai.onnx.ml.SVMRegressor", 1, 1, types::all - types::complex, upgrade);
   d.attrs = {{"kernel_type", "LINEAR, POLY, RBF or SIGMOID."}, {"kernel_params", "Gamma, coef0, degree."}, {"support_vectors", "[n_supports, features]."},
              {"n_supports", "0: linear."}, {"coefficients", "Of the vectors, or of the features."}, {"rho", "Added."},
              {"one_class", "1 or -1 by the sign."}, {"post_transform", "Of the result."}};

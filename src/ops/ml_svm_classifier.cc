@@ -118,7 +118,7 @@ Status reference(LowerContext& c) {
 
 const Register registered[] = {
     Register([] {
-      OpDef d = rewritten("ai.onnx.ml.SVMClassifier", 1, 1, upgrade);
+      OpDef d = rewritten("ai.onnx.ml.SVMClassifier", 1, 1, types::all - types::complex, upgrade);
       d.max_outputs = 2;
       d.attrs = {{"kernel_type", "LINEAR, POLY, RBF or SIGMOID."}, {"kernel_params", "Gamma, coef0, degree."}, {"support_vectors", "[vectors, features]; none: linear."},
                  {"vectors_per_class", "How many of them are each class's."}, {"coefficients", "[classes - 1, vectors], or [classes, features]."},

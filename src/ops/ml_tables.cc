@@ -167,18 +167,18 @@ const Register registered[] = {
                    .attrs = {{"keys_strings", "Keys."}, {"values_strings", "Their values."}, {"default_string", "Without a key."}, {"keys_int64s", "Keys."}, {"keys_floats", "Keys."}, {"keys_tensor", "Keys."}, {"values_int64s", "Their values."},
                              {"values_floats", "Their values."}, {"values_tensor", "Their values."}, {"default_int64", "Without a key."},
                              {"default_float", "Without a key."}, {"default_tensor", "Without a key."}},
-                   .doc = "The value of each key.", .infer = infer_label, .reference = reference_label}),
+                   .doc = "The value of each key.", .types = types::numbers | types::boolean | types::text, .infer = infer_label, .reference = reference_label}),
     Register(OpDef{.name = "ai.onnx.ml.OneHotEncoder", .min_inputs = 1, .max_inputs = 1,
                    .attrs = {{"cats_int64s", "Categories."}, {"cats_strings", "Categories."}, {"zeros", "Unknown ones give zeros (1) or an error (0)."}},
-                   .doc = "One of the categories, along a new last axis.", .infer = infer_hot, .upgrade = upgrade_hot, .reference = reference_hot}),
+                   .doc = "One of the categories, along a new last axis.", .types = types::numbers | types::boolean | types::text, .infer = infer_hot, .upgrade = upgrade_hot, .reference = reference_hot}),
     Register(OpDef{.name = "ai.onnx.ml.ArrayFeatureExtractor", .min_inputs = 2, .max_inputs = 2,
-                   .doc = "Features of the last axis by index.", .infer = infer_extract, .reference = reference_extract}),
+                   .doc = "Features of the last axis by index.", .types = types::numbers | types::boolean | types::text, .infer = infer_extract, .reference = reference_extract}),
     Register(OpDef{.name = "ai.onnx.ml.FeatureVectorizer", .min_inputs = 1, .max_inputs = -1,
                    .attrs = {{"inputdimensions", "Features of each input."}},
-                   .doc = "Features side by side.", .infer = infer_vector, .reference = reference_vector}),
+                   .doc = "Features side by side.", .types = types::numbers | types::boolean, .infer = infer_vector, .reference = reference_vector}),
 };
 const Register imputer([] {
-  OpDef d = rewritten("ai.onnx.ml.Imputer", 1, 1, upgrade_imputer);
+  OpDef d = rewritten("ai.onnx.ml.Imputer", 1, 1, types::numbers | types::boolean | types::text, upgrade_imputer);
   d.attrs = {{"imputed_value_floats", "Put in."}, {"imputed_value_int64s", "Put in."}, {"replaced_value_float", "Replaced."},
              {"replaced_value_int64", "Replaced."}};
   return d;

@@ -203,10 +203,10 @@ Status reference(LowerContext& c) {
 }
 
 const Register registered[] = {
-    Register(rewritten("ai.onnx.ml.TreeEnsemble", 1, 1, upgrade_ensemble)),
-    Register(rewritten("ai.onnx.ml.TreeEnsembleRegressor", 1, 1, upgrade_regressor)),
+    Register(rewritten("ai.onnx.ml.TreeEnsemble", 1, 1, types::floats, upgrade_ensemble)),
+    Register(rewritten("ai.onnx.ml.TreeEnsembleRegressor", 1, 1, types::numbers | types::boolean, upgrade_regressor)),
     Register([] {
-      OpDef d = rewritten("ai.onnx.ml.TreeEnsembleClassifier", 1, 1, upgrade_classifier);
+      OpDef d = rewritten("ai.onnx.ml.TreeEnsembleClassifier", 1, 1, types::numbers | types::boolean, upgrade_classifier);
       d.max_outputs = 2;
       return d;
     }()),

@@ -75,7 +75,7 @@ Status emit_trilu(LowerContext& c) {
 const Register registered[] = {
     Register(OpDef{.name = "OneHot", .min_inputs = 3, .max_inputs = 3, .since = 9,
                    .attrs = {{"axis", "The axis that is added; default last."}},
-                   .doc = "On at each index along a new axis, off elsewhere.", .infer = infer_one_hot,
+                   .doc = "On at each index along a new axis, off elsewhere.", .data = 2, .infer = infer_one_hot,
                    .reference = emit_one_hot, .sizes = 1u << 1}),
     Register(OpDef{.name = "EyeLike", .min_inputs = 1, .max_inputs = 1, .since = 9,
                    .attrs = {{"dtype", "Type of the output."}, {"k", "Which diagonal."}},

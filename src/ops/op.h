@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "kernels/kernel.h"
+#include "ops/types.h"
 
 namespace ge::kernels::vector {
 class ProgramBuilder;
@@ -198,6 +199,10 @@ struct OpDef {
   std::vector<AttrDef> attrs = {};
   kernels::Unit unit = kernels::Unit::vector;
   std::string doc = {};
+  // The element types of input `data` (of a sequence's tensors) that it takes; inference refuses others. Of an operator
+  // that `upgrade` writes as others: what those take. tests/python/test_types.py holds it against what runs.
+  Types types = types::all;
+  int data = 0;
 
   Status (*infer)(InferContext&) = nullptr;
   Status (*upgrade)(UpgradeContext&) = nullptr;          // null: all versions mean the same

@@ -113,6 +113,7 @@ OpDef arg(const char* op) {
           .max_inputs = 1,
           .attrs = {{"axis", "Along which to look."}, {"keepdims", "Keep the axis with size 1."}, {"select_last_index", "Last of equal elements."}},
           .doc = "Index of the largest or smallest element along an axis.",
+          .types = types::all - types::complex - types::text - types::boolean,
           .infer = infer_arg,
           .reference = reference_arg,
           .lower = lower_arg};
@@ -124,6 +125,7 @@ OpDef cumulative(const char* op, int since) {
           .since = since,
           .attrs = {{"exclusive", "Without the element itself."}, {"reverse", "From the end."}},
           .doc = "Sums or products of all elements up to each one along an axis.",
+          .types = types::all - types::complex - types::text - types::boolean,
           .infer = infer_cum,
           .reference = emit_cum,
           .parameters = 1u << 1};
@@ -132,7 +134,7 @@ OpDef cumulative(const char* op, int since) {
 const Register registered[] = {
     Register(OpDef{.name = "TopK", .min_inputs = 2, .max_inputs = 2, .max_outputs = 2,
                    .attrs = {{"axis", "Along which to look."}, {"largest", "Largest (1) or smallest."}, {"sorted", "Always sorted here."}},
-                   .doc = "The k largest or smallest elements along an axis, and their indices.", .infer = infer_top_k,
+                   .doc = "The k largest or smallest elements along an axis, and their indices.", .types = types::all - types::complex - types::text - types::boolean, .infer = infer_top_k,
                    .upgrade = upgrade_top_k, .reference = emit_top_k, .sizes = 1u << 1}),
     Register(arg("ArgMax")),
     Register(arg("ArgMin")),

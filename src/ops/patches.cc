@@ -128,7 +128,7 @@ const Register registered[] = {
                    .doc = "Cut or padded with zeros evenly to a shape.", .infer = infer_crop, .reference = reference_crop, .sizes = 1u << 1}),
     Register(OpDef{.name = "Col2Im", .min_inputs = 3, .max_inputs = 3, .since = 18,
                    .attrs = {{"strides", "Steps of the windows."}, {"dilations", "Steps between taps."}, {"pads", "Around the image."}},
-                   .doc = "Windows added up to an image.", .infer = infer_col, .reference = reference_col, .sizes = 1u << 1 | 1u << 2}),
+                   .doc = "Windows added up to an image.", .types = types::numbers | types::boolean | types::complex, .infer = infer_col, .reference = reference_col, .sizes = 1u << 1 | 1u << 2}),
     Register(OpDef{.name = "MaxUnpool", .min_inputs = 2, .max_inputs = 3, .since = 9,
                    .attrs = {{"kernel_shape", "Of the pooling."}, {"strides", "Of the pooling."}, {"pads", "Of the pooling."}},
                    .doc = "Zeros with the input at the places that MaxPool gave.", .infer = infer_unpool,

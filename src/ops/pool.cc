@@ -87,11 +87,12 @@ Status lower(LowerContext& c) {
   return ok();
 }
 
-OpDef define(const char* name, bool global, std::initializer_list<AttrDef> more) {
+OpDef define(const char* name, bool global, Types types, std::initializer_list<AttrDef> more) {
   OpDef d;
   d.name = name;
   d.min_inputs = d.max_inputs = 1;
   d.max_outputs = d.name == "MaxPool" ? 2 : 1;
+  d.types = types;
   d.attrs = more;
   if (!global)
     for (auto* a : {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"}) d.attrs.push_back({a, "of the window"});
@@ -103,12 +104,12 @@ OpDef define(const char* name, bool global, std::initializer_list<AttrDef> more)
   return d;
 }
 
-const Register r1(define("MaxPool", false, {{"storage_order", "1: indices count column-major"}}));
-const Register r2(define("AveragePool", false, {{"count_include_pad", "1: padding counts in the average"}}));
-const Register r3(define("LpPool", false, {{"p", "of the norm"}}));
-const Register r4(define("GlobalMaxPool", true, {}));
-const Register r5(define("GlobalAveragePool", true, {}));
-const Register r6(define("GlobalLpPool", true, {{"p", "of the norm"}}));
+const Register r1(define("MaxPool", false, types::numbers | types::boolean, {{"storage_order", "1: indices count column-major"}}));
+const Register r2(define("AveragePool", false, types::floats, {{"count_include_pad", "1: padding counts in the average"}}));
+const Register r3(define("LpPool", false, types::floats, {{"p", "of the norm"}}));
+const Register r4(define("GlobalMaxPool", true, types::numbers | types::boolean, {}));
+const Register r5(define("GlobalAveragePool", true, types::floats, {}));
+const Register r6(define("GlobalLpPool", true, types::floats, {{"p", "of the norm"}}));
 
 }  // namespace
 }  // namespace ge::ops

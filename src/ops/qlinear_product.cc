@@ -28,9 +28,11 @@ IntegerForm form(const Node& n) {
   return f;
 }
 
+bool takes_operand(const Node& n, DType t) { return find(n.op)->types.has(t); }
+
 Status infer(InferContext& c) {
   for (int i : {kX, kW, kYZero})
-    if (!is_byte(c.dtype(i))) return c.fail(format("input {} is {}, not u8 or i8", i, name(c.dtype(i))));
+    if (!takes_operand(c.node, c.dtype(i))) return c.fail(format("input {} is {}, not one of {}", i, name(c.dtype(i)), text(find(c.node.op)->types)));
   for (int i : {kXScale, kWScale, kYScale})
     if (!is_float(c.dtype(i)) || bits(c.dtype(i)) < 16) return c.fail(format("the scale {} is {}", i, name(c.dtype(i))));
   if (c.dtype(kXZero) != c.dtype(kX) || c.dtype(kWZero) != c.dtype(kW)) return c.fail("a zero point has another type than its tensor");
@@ -45,16 +47,42 @@ Status infer(InferContext& c) {
   return ok();
 }
 
-// A scale or zero point with the output's rank; a vector runs along `axis`.
-Arg along(LowerContext& c, int i, size_t axis) {
-  const size_t rank = c.out_type(0).dims.size();
+// A scale or zero point with the rank of the output, or of an operand; a vector runs along `axis`.
+Arg along(LowerContext& c, int i, size_t axis, size_t rank) {
   Strided v = c.view(i), spread{v.offset, std::vector<Dim>(rank, Dim(1)), std::vector<Dim>(rank, Dim(0))};
   if (v.dims.size() == rank) return c.in_as(i, v);
   if (v.dims.size() == 1 && rank > 0) spread.dims[axis] = v.dims[0], spread.strides[axis] = v.strides[0];
   return c.in_as(i, spread);
 }
 
+Arg along(LowerContext& c, int i, size_t axis) { return along(c, i, axis, c.out_type(0).dims.size()); }
+
+// A matrix of floats of 8 bits: dequantised, multiplied in f32, quantised.
+Status reference_floats(LowerContext& c) {
+  auto parameters = [&](int scale, size_t axis, size_t rank) {
+    std::vector<Arg> out{along(c, scale, axis, rank), along(c, scale + 1, axis, rank)};
+    for (Arg& a : out)
+      if (product(a.view->dims).is(1)) a.view = Strided{a.view->offset, {}, {}};
+    return out;
+  };
+  auto dequantised = [&](int i, size_t from_last) {
+    auto& dims = c.type(i).dims;
+    auto p = parameters(i + 1, dims.size() < from_last ? 0 : dims.size() - from_last, dims.size());
+    Arg out = c.temp(DType::f32, dims);
+    c.call("ref.DequantizeLinear", {c.in(i), p[0], p[1]}, {out}, {-1, 0});
+    return out;
+  };
+  Arg x = dequantised(kX, 2), w = dequantised(kW, 1), sums = c.temp(DType::f32, c.out_type(0).dims);
+  c.call("ref.MatMul", {x, w}, {sums});
+  const size_t rank = c.out_type(0).dims.size();
+  auto p = parameters(kYScale, rank < 2 ? 0 : rank - 2, rank);
+  c.call("ref.QuantizeLinear", {sums, p[0], p[1]}, {c.out()}, {-1, 0, static_cast<int64_t>(DType::f32), 1});
+  return ok();
+}
+
 Status reference(LowerContext& c) {
+  for (int i : {kX, kW, kYZero})
+    if (!is_byte(c.type(i).dtype)) return reference_floats(c);
   using kernels::reference::Ew;
   const size_t rank = c.out_type(0).dims.size();
   const size_t columns = is_conv(c.node) ? 1 : rank ? rank - 1 : 0, rows = is_conv(c.node) ? 0 : rank > 1 ? rank - 2 : 0;
@@ -112,7 +140,7 @@ Status lower(LowerContext& c) {
   auto one = [&](int i) { return c.type(i).ranked && product(c.type(i).dims).is(1); };
   IntegerForm f = form(c.node);
   const size_t rank = c.out_type(0).dims.size();
-  if (!takes_integer_product(c.graph, c.node, f) || !one(kXScale) || !one(kYScale) || !one(kYZero)) return ok();
+  if (!is_byte(c.out_type(0).dtype) || !takes_integer_product(c.graph, c.node, f) || !one(kXScale) || !one(kYScale) || !one(kYZero)) return ok();
   if (!one(kWScale) && (c.type(kWScale).rank() != 1 || (!f.conv && c.type(kW).rank() < 2))) return ok();
   ProgramBuilder b;
   Reg sum = b.load(0);
@@ -156,6 +184,7 @@ const Register r1(OpDef{.name = "QLinearMatMul",
                         .since = 10,
                         .unit = kernels::Unit::cube,
                         .doc = "a product of quantised matrices, quantised",
+                        .types = types::float8 | Types{DType::u8, DType::i8},
                         .infer = infer,
                         .reference = reference,
                         .lower = lower});
@@ -171,6 +200,7 @@ const Register r2(OpDef{.name = "QLinearConv",
                                   {"strides", "as of Conv"}},
                         .unit = kernels::Unit::cube,
                         .doc = "a convolution of quantised operands, quantised; the bias is i32",
+                        .types = {DType::u8, DType::i8},
                         .infer = infer,
                         .reference = reference,
                         .lower = lower,

@@ -123,14 +123,15 @@ Status upgrade_microsoft(UpgradeContext& c) {
   become(c, c.node().op == "com.microsoft.QuantizeLinear" ? "QuantizeLinear" : "DequantizeLinear", in, ir::Attrs(c.node().attrs));
   return ok();
 }
-Status infer_never(InferContext& c) { return c.fail("it should have been rewritten on import"); }
 
 std::vector<int> layout(const Graph& g, const Node& n) {
   auto& x = g.value(n.inputs[0]);
   return x.type.ranked && x.layout.size() == x.type.dims.size() ? x.layout : std::vector<int>{};
 }
 
-OpDef def(const char* op, const char* doc, Status (*infer)(InferContext&)) {
+constexpr Types kQuantizes = types::floats | Types{DType::i32}, kDequantizes = types::quantised | Types{DType::i32};
+
+OpDef def(const char* op, const char* doc, Types types, Status (*infer)(InferContext&)) {
   OpDef d;
   d.name = op;
   d.min_inputs = 2, d.max_inputs = 3;
@@ -139,6 +140,7 @@ OpDef def(const char* op, const char* doc, Status (*infer)(InferContext&)) {
              {"block_size", "elements of `axis` that share a scale; 0: no blocks"},
              {"output_dtype", "the type of y, as in TensorProto"}};
   d.doc = doc;
+  d.types = types;
   d.infer = infer;
   d.reference = reference;
   d.lower = lower;
@@ -149,20 +151,13 @@ OpDef def(const char* op, const char* doc, Status (*infer)(InferContext&)) {
 }
 
 [[maybe_unused]] const bool registered = [] {
-  OpDef q = def("QuantizeLinear", "saturate(round(x / scale) + zero point), ties to even", infer_quantize);
+  OpDef q = def("QuantizeLinear", "saturate(round(x / scale) + zero point), ties to even", kQuantizes, infer_quantize);
   q.attrs.push_back({"precision", "the type of the quotient; absent: that of the scale"});
   q.attrs.push_back({"saturate", "float8: what is out of range becomes the largest value (1) or infinity or NaN (0)"});
   Register r1(std::move(q));
-  Register r2(def("DequantizeLinear", "(x - zero point) * scale", infer_dequantize));
-  for (auto* name : {"com.microsoft.QuantizeLinear", "com.microsoft.DequantizeLinear"}) {
-    OpDef d;
-    d.name = name;
-    d.min_inputs = 2, d.max_inputs = 3;
-    d.doc = "rewritten on import";
-    d.infer = infer_never;
-    d.upgrade = upgrade_microsoft;
-    Register r(std::move(d));
-  }
+  Register r2(def("DequantizeLinear", "(x - zero point) * scale", kDequantizes, infer_dequantize));
+  for (auto& [name, types] : {std::pair{"com.microsoft.QuantizeLinear", kQuantizes}, std::pair{"com.microsoft.DequantizeLinear", kDequantizes}})
+    Register r(rewritten(name, 2, 3, types, upgrade_microsoft));
   return true;
 }();
 

@@ -90,6 +90,12 @@ OpDef define(const char* name, int inputs, int since, std::vector<AttrDef> attrs
   return d;
 }
 
+OpDef drawn(const char* name, int since, std::vector<AttrDef> attrs, Status (*infer)(InferContext&)) {
+  OpDef d = define(name, 1, since, std::move(attrs), infer, reference_drawn);
+  d.types = types::floats;
+  return d;
+}
+
 const std::vector<AttrDef> kUniform{{"low", "Least."}, {"high", "Bound."}, {"shape", "Of the output."}};
 const std::vector<AttrDef> kNormal{{"mean", "Mean."}, {"scale", "Standard deviation."}, {"shape", "Of the output."}};
 const Register registered[] = {
@@ -97,8 +103,8 @@ const Register registered[] = {
     Register(define("RandomNormal", 0, 1, kNormal, infer_shape, reference_random)),
     Register(define("RandomUniformLike", 1, 1, kUniform, infer_like, reference_random)),
     Register(define("RandomNormalLike", 1, 1, kNormal, infer_like, reference_random)),
-    Register(define("Bernoulli", 1, 15, {}, infer_bernoulli, reference_drawn)),
-    Register(define("Multinomial", 1, 7, {{"sample_size", "Samples of a row."}}, infer_multinomial, reference_drawn)),
+    Register(drawn("Bernoulli", 15, {}, infer_bernoulli)),
+    Register(drawn("Multinomial", 7, {{"sample_size", "Samples of a row."}}, infer_multinomial)),
 };
 
 }  // namespace

@@ -2,10 +2,13 @@
 // ReduceLogSum, ReduceLogSumExp. Over the last axes of f32, f16, bf16 and i32 they are vector programs.
 #include "kernels/reference/reduce.h"
 
+#include <numeric>
+
 #include "base/text.h"
 #include "ops/axes_from_data.h"
 #include "ops/elementwise.h"
 #include "ops/fused_tail.h"
+#include "ops/rewrite.h"
 #include "ops/rows.h"
 #include "ops/vector_lowering.h"
 
@@ -35,6 +38,18 @@ Reduction code_of(const Node& n) {
 
 bool keeps(const Node& n) { return ir::attr_int(n, "keepdims", 1) != 0; }
 
+// Input 1 is a number for each axis, 1 where it is reduced: what expand() makes of axes of unknown number.
+bool by_mask(const Node& n) { return ir::attr_int(n, "mask", 0) != 0; }
+std::optional<std::vector<bool>> known_mask(const std::vector<Dim>& mask, int rank) {
+  std::vector<bool> out;
+  for (auto& m : mask) {
+    if (!m.known()) return std::nullopt;
+    out.push_back(m.value() != 0);
+  }
+  return out.size() == static_cast<size_t>(rank) ? std::optional(out) : std::nullopt;
+}
+std::vector<Dim> mask_of(const Node& n, const std::vector<Dim>& axes, int rank) { return by_mask(n) ? axes : axis_mask(axes, rank); }
+
 // Which axes are reduced, for an input of this rank; nullopt: known only when running.
 std::optional<std::vector<bool>> reduced_axes(const Graph& g, const Node& n, int rank) {
   std::vector<Dim> axes;
@@ -43,6 +58,7 @@ std::optional<std::vector<bool>> reduced_axes(const Graph& g, const Node& n, int
     if (!e) return std::nullopt;
     axes = *e;
   }
+  if (by_mask(n)) return known_mask(axes, rank);
   std::vector<bool> out(static_cast<size_t>(rank), axes.empty() && ir::attr_int(n, "noop_with_empty_axes", 0) == 0);
   for (auto& a : axes) {
     if (!a.known() || a.value() < -rank || a.value() >= rank) return std::nullopt;
@@ -78,7 +94,7 @@ Status infer(InferContext& c) {
     return ok();
   }
   int rank = c.rank(0);
-  if (auto axes = c.ints(1))
+  if (auto axes = c.ints(1); axes && !by_mask(c.node))
     for (int64_t a : *axes) {
       GE_TRY(int axis, normalize_axis(c, a, rank));
       (void)axis;
@@ -90,7 +106,8 @@ Status infer(InferContext& c) {
       c.set_unranked(0, t);
       return ok();
     }
-    auto mask = axis_mask(*axes, rank);
+    if (by_mask(c.node) && axes->size() != static_cast<size_t>(rank)) return c.fail("the mask has not one number for each axis");
+    auto mask = mask_of(c.node, *axes, rank);
     c.set(0, t, keeps(c.node) ? with_ones(c.dims(0), mask) : without_axes(c.dims(0), mask, axes->size()));
     return ok();
   }
@@ -109,6 +126,30 @@ Status infer(InferContext& c) {
 Status upgrade(UpgradeContext& c) {
   c.attr_to_input("axes", 1);
   return ok();
+}
+
+// Axes of unknown number: a mask of all axes says the same. The output's rank is known only where they are kept.
+Result<bool> expand(UpgradeContext& c) {
+  const Node n = c.node();
+  if (n.inputs.size() < 2 || !n.inputs[1] || !keeps(n) || by_mask(n) || c.graph.elements(n.inputs[1])) return false;
+  const Type &x = c.graph.value(n.inputs[0]).type, &list = c.graph.value(n.inputs[1]).type;
+  if (!x.ranked || x.rank() < 1 || !list.ranked || list.rank() != 1 || list.dims[0].known()) return false;
+  std::vector<int64_t> all(static_cast<size_t>(x.rank()));
+  std::iota(all.begin(), all.end(), 0);
+  const ir::Attrs i64{{"to", static_cast<int64_t>(DType::i64)}}, dropped{{"keepdims", int64_t{0}}};
+  ValueId axes = c.constant_ints(all);
+  // Gather counts negative axes from the end, and refuses those that there are not.
+  ValueId named = make_node(c, "Unsqueeze", {make_node(c, "Gather", {axes, n.inputs[1]}), c.constant_ints({1})});
+  ValueId times = make_node(c, "ReduceSum", {make_node(c, "Cast", {make_node(c, "Equal", {named, axes})}, i64), c.constant_ints({0})}, dropped);
+  ValueId mask = make_node(c, "Min", {times, number(c, 1)});
+  if (!ir::attr_int(n, "noop_with_empty_axes", 0)) {
+    ValueId none = make_node(c, "Equal", {make_node(c, "ReduceSum", {times, c.constant_ints({0})}, dropped), number(c, 0)});
+    mask = make_node(c, "Max", {mask, make_node(c, "Cast", {none}, i64)});
+  }
+  ir::Attrs attrs = n.attrs;
+  attrs["mask"] = int64_t{1};
+  become(c, n.op, {n.inputs[0], mask}, std::move(attrs));
+  return true;
 }
 
 // The output with the reduced axes as axes of size 1.
@@ -130,7 +171,7 @@ Result<std::vector<bool>> known_axes(const LowerContext& c) {
 Status emit_by_data(LowerContext& c) {
   auto axes = c.elements(1);
   if (!axes) return c.fail("the axes must be known while compiling");
-  Arg kept = c.temp(c.type(0).dtype, with_ones(c.type(0).dims, axis_mask(*axes, c.type(0).rank())));
+  Arg kept = c.temp(c.type(0).dtype, with_ones(c.type(0).dims, mask_of(c.node, *axes, c.type(0).rank())));
   c.call("ref.Reduce", {c.in(0)}, {kept}, {static_cast<int64_t>(code_of(c.node))});
   c.call("move.reshape", {kept}, {c.out()});
   return ok();
@@ -235,10 +276,12 @@ OpDef define(const Entry& e) {
   d.name = e.name;
   d.min_inputs = 1;
   d.max_inputs = 2;
+  d.types = types::numbers | types::boolean;
   d.attrs = {{"keepdims", "0: reduced axes are left out"}, {"noop_with_empty_axes", "1: no axes means none, not all"}};
   d.doc = "over the axes in input 1, or all";
   d.infer = infer;
   d.upgrade = upgrade;
+  d.expand = expand;
   d.reference = reference;
   d.lower = lower;
   d.vector_kind = VectorKind::row;

@@ -46,11 +46,12 @@ ValueId hand_over(UpgradeContext& c, size_t index, ValueId v) {
   return wanted;
 }
 
-OpDef rewritten(std::string name, int min_inputs, int max_inputs, Status (*upgrade)(UpgradeContext&)) {
+OpDef rewritten(std::string name, int min_inputs, int max_inputs, Types types, Status (*upgrade)(UpgradeContext&)) {
   OpDef d;
   d.name = std::move(name);
   d.min_inputs = min_inputs, d.max_inputs = max_inputs;
   d.doc = "rewritten on import";
+  d.types = types;
   // A node that is still there after import is our bug; inference says so.
   d.infer = [](InferContext& c) -> Status { return c.fail("it should have been rewritten on import"); };
   d.upgrade = upgrade;

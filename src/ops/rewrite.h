@@ -17,7 +17,7 @@ const Tensor* constant_of(const UpgradeContext& c, size_t i);
 // Output `index` of c's node, if it is wanted, is made by v's producer from now on; gives v under its new name.
 ValueId hand_over(UpgradeContext& c, size_t index, ValueId v);
 // An operator that upgrade always writes as others.
-OpDef rewritten(std::string name, int min_inputs, int max_inputs, Status (*upgrade)(UpgradeContext&));
+OpDef rewritten(std::string name, int min_inputs, int max_inputs, Types types, Status (*upgrade)(UpgradeContext&));
 Error upgrade_error(const UpgradeContext& c, std::string why);
 
 }  // namespace ge::ops

@@ -41,7 +41,7 @@ const Register r(OpDef{.name = "RoiAlign", .min_inputs = 3, .max_inputs = 3, .si
                                  {"sampling_ratio", "Samples of a bin along an axis; 0: by its size."},
                                  {"spatial_scale", "From the regions' coordinates to the input's."},
                                  {"coordinate_transformation_mode", "half_pixel or output_half_pixel."}},
-                       .doc = "Regions of the input, pooled to one size.", .infer = infer, .upgrade = upgrade, .reference = reference});
+                       .doc = "Regions of the input, pooled to one size.", .types = types::floats, .infer = infer, .upgrade = upgrade, .reference = reference});
 
 }  // namespace
 }  // namespace ge::ops

@@ -102,6 +102,7 @@ const Register r(OpDef{.name = "RotaryEmbedding",
                                  {"num_heads", "heads, for an input of 3 axes"},
                                  {"rotary_embedding_dim", "how many features are turned; 0: all"}},
                        .doc = "rotary position embedding",
+                       .types = types::floats,
                        .infer = infer,
                        .expand = expand,
                        .reference = reference});

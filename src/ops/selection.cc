@@ -19,9 +19,9 @@ void count_entries(LowerContext& c, int of, int axis, Dim most) {
 Status infer_non_zero(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   Dim rank = c.ranked(0) ? Dim(std::max(c.rank(0), 1)) : c.fresh("rank");
-  if (auto* t = c.constant(0); t && kernels::move::is_number(t->dtype())) {
+  if (auto* t = c.constant(0); t && t->dtype() != DType::string) {
     int64_t n = 0;
-    for (int64_t i = 0; i < t->count(); ++i) n += kernels::move::load_f64(t->dtype(), t->data() + i * size_of(t->dtype())) != 0;
+    for (int64_t i = 0; i < t->count(); ++i) n += !kernels::move::is_zero(t->dtype(), t->data() + i * size_of(t->dtype()));
     c.set(0, DType::i64, {rank, n});
     return ok();
   }

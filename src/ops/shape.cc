@@ -234,9 +234,10 @@ const Register registered[] = {
                    .doc = "A tensor that the model holds.", .infer = infer_constant, .reference = lower_constant}),
     Register(OpDef{.name = "ConstantOfShape", .min_inputs = 1, .max_inputs = 1, .since = 9,
                    .attrs = {{"value", "One element; default f32 0."}}, .doc = "A tensor of the given sizes, all elements alike.",
+                   .types = types::indices,
                    .infer = infer_constant_of_shape, .reference = emit_fill, .lower = emit_fill, .sizes = 1u << 0}),
     Register(OpDef{.name = "Range", .min_inputs = 3, .max_inputs = 3, .since = 11,
-                   .doc = "start, start + delta, ... before limit.", .infer = infer_range, .reference = emit_range,
+                   .doc = "start, start + delta, ... before limit.", .types = types::floats | Types{DType::i16, DType::i32, DType::i64}, .infer = infer_range, .reference = emit_range,
                    .lower = emit_range}),
 };
 

@@ -77,6 +77,7 @@ OpDef define(const char* name) {
   OpDef d;
   d.name = name;
   d.min_inputs = d.max_inputs = 1;
+  d.types = types::floats;
   d.attrs = {{"axis", "the axis of the row"}, {"flatten", "1: the row is everything from axis on"}};
   d.doc = "along one axis";
   d.infer = infer;

@@ -157,11 +157,11 @@ Status reference_stft(LowerContext& c) {
 
 const Register r1(OpDef{.name = "DFT", .min_inputs = 1, .max_inputs = 3, .since = 17,
                         .attrs = {{"inverse", "The inverse transform."}, {"onesided", "Half the spectrum of a real signal."}},
-                        .doc = "Discrete Fourier transform along an axis.", .infer = infer_dft, .upgrade = upgrade_dft,
+                        .doc = "Discrete Fourier transform along an axis.", .types = types::floats, .infer = infer_dft, .upgrade = upgrade_dft,
                         .reference = reference_dft, .sizes = 1u << 1, .parameters = 1u << 2});
 const Register r2(OpDef{.name = "STFT", .min_inputs = 2, .max_inputs = 4, .since = 17,
                         .attrs = {{"onesided", "Half the spectrum of a real signal."}},
-                        .doc = "Fourier transforms of windowed frames.", .infer = infer_stft, .reference = reference_stft,
+                        .doc = "Fourier transforms of windowed frames.", .types = types::floats, .infer = infer_stft, .reference = reference_stft,
                         .sizes = 1u << 1 | 1u << 3});
 
 }  // namespace

@@ -11,7 +11,7 @@ Status upgrade(UpgradeContext& c) {
 }
 
 const Register r([] {
-  OpDef d = rewritten("SwiGLU", 2, 2, upgrade);
+  OpDef d = rewritten("SwiGLU", 2, 2, types::floats, upgrade);
   d.since = 28, d.attrs = {{"alpha", "scales the gate inside its sigmoid"}};
   return d;
 }());

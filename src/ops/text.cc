@@ -103,6 +103,7 @@ Status lower_matches(LowerContext& c) {
 OpDef define(const char* op, int inputs, int outputs, int since, const char* doc, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {
   OpDef d = executor_op(op, inputs, inputs, since, doc, infer, lower);
   d.max_outputs = outputs;
+  d.types = types::text;
   return d;
 }
 template <class... A>

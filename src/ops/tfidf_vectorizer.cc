@@ -80,7 +80,7 @@ const Register registered(OpDef{
     .attrs = {{"mode", "TF, IDF or TFIDF."}, {"min_gram_length", "Shortest n-gram."}, {"max_gram_length", "Longest n-gram."},
               {"max_skip_count", "Most items between two of an n-gram."}, {"ngram_counts", "Where the n-grams of each length begin in the pool."},
               {"ngram_indexes", "The place of each n-gram in the output."}, {"pool_int64s", "The n-grams."}, {"pool_strings", "The n-grams."}, {"weights", "Of each n-gram."}},
-    .doc = "Counts the n-grams of a pool.", .infer = infer, .upgrade = upgrade, .reference = reference});
+    .doc = "Counts the n-grams of a pool.", .types = types::indices | types::text, .infer = infer, .upgrade = upgrade, .reference = reference});
 
 }  // namespace
 }  // namespace ge::ops

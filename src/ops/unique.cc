@@ -1,6 +1,5 @@
 // Unique: the different entries of a tensor, or of its slices along an axis.
 #include "base/text.h"
-#include "kernels/move/element.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -8,7 +7,6 @@ namespace {
 
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  if (!kernels::move::is_number(c.dtype(0)) && c.dtype(0) != DType::string) return c.fail(format("{} is not supported", name(c.dtype(0))));
   Dim count = c.fresh("count");
   c.set(1, DType::i64, {count});
   c.set(3, DType::i64, {count});

@@ -55,6 +55,7 @@ OpDef window(const char* name) {
   d.name = name;
   d.min_inputs = d.max_inputs = 1;
   d.since = 17;
+  d.types = types::indices;
   d.attrs = {{"periodic", "The next period begins after the last element."}, {"output_datatype", "Type of the output."}};
   d.doc = "Weights of a window of that size.";
   d.infer = infer_window;
@@ -68,7 +69,7 @@ const Register r2(window("HammingWindow"));
 const Register r3(window("BlackmanWindow"));
 const Register r4(OpDef{.name = "MelWeightMatrix", .min_inputs = 5, .max_inputs = 5, .since = 17,
                         .attrs = {{"output_datatype", "Type of the output."}},
-                        .doc = "Weights from a spectrum to mel bins.", .infer = infer_mel, .reference = reference_mel, .sizes = 1u << 0 | 1u << 1});
+                        .doc = "Weights from a spectrum to mel bins.", .types = types::indices, .infer = infer_mel, .reference = reference_mel, .sizes = 1u << 0 | 1u << 1});
 
 }  // namespace
 }  // namespace ge::ops

@@ -34,10 +34,10 @@ Result<std::vector<int64_t>> places(TaskRun& t, const Value& x) {
   return out;
 }
 
-// ints [has an axis, axis, sorted]; in: numbers or strings; out: the entries, first places, which is which, counts
+// ints [has an axis, axis, sorted]; in: any type; out: the entries, first places, which is which, counts
 Status run_unique(TaskRun& t) {
   GE_TRY(Value x, tensor_in(t, 0));
-  if (t.ints().size() != 3 || (!kernels::move::is_number(x.dtype) && x.dtype != DType::string)) return t.fail(format("{} is not supported", name(x.dtype)));
+  if (t.ints().size() != 3) return t.fail("wrong parameters");
   bool flat = !t.ints()[0];
   int64_t axis = t.ints()[1];
   if (!flat && (axis < 0 || axis >= static_cast<int64_t>(x.dims.size()))) return t.fail(format("axis {} of {}", axis, shape_text(x.dims)));
@@ -52,7 +52,10 @@ Status run_unique(TaskRun& t) {
     compared = DType::i64;
     elements = reinterpret_cast<const std::byte*>(ranks.data());
   }
-  auto found = kernels::reference::different_entries(compared, elements, outer, entries, inner, t.ints()[2] != 0);
+  // Complex numbers in the order of their real parts, then of their imaginary ones.
+  const int64_t parts = x.dtype == DType::c64 || x.dtype == DType::c128 ? 2 : 1;
+  if (parts == 2) compared = x.dtype == DType::c64 ? DType::f32 : DType::f64;
+  auto found = kernels::reference::different_entries(compared, elements, outer, entries, inner * parts, t.ints()[2] != 0);
   auto count = static_cast<int64_t>(found.first.size());
   if (t.wants(0)) {
     std::vector<int64_t> dims{count};

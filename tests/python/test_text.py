@@ -108,7 +108,7 @@ def test_regex(pattern):
     same(one("RegexFullMatch", {"x": (STRING, ["n", "m"])}, types=(BOOL,), pattern=pattern), [texts(5, 7)])
 
 
-@pytest.mark.parametrize("pattern", ["(", "a**", "[z-a]", r"\p{Greek}", "(?P<n", "a{2,1}", "\\", "x{1001}", "(" * 600 + ")" * 600, "((((a{99}){99}){99}){99})"])
+@pytest.mark.parametrize("pattern", ["(", "a**", "[z-a]", r"\p{Grek}", "(?P<n", "a{2,1}", "\\", "x{1001}", "(" * 600 + ")" * 600, "((((a{99}){99}){99}){99})"])
 def test_patterns_that_are_wrong(pattern):
     with pytest.raises(ge.Error) as e:
         ge.compile(one("RegexFullMatch", {"x": (STRING, ["n"])}, types=(BOOL,), pattern=pattern))
@@ -321,7 +321,8 @@ def test_many_runs_of_other_strings():
 @pytest.mark.parametrize("pattern,yes,no", [
     (r"\pL+", ["añЖ中", "a"], ["1", "", "a1"]), (r"\p{Lu}\p{Ll}*", ["Ärger", "Ω"], ["ärger", "A1"]), (r"\P{L}+", ["1 .", "٣"], ["a", "1a"]),
     (r"[\p{Nd}_]+", ["1_٣", "_"], ["a", "Ⅷ"]), (r"\p{^Zs}+", ["ab"], ["a b"]), (r"[^\pP]+", ["ab1"], ["a!"]), (r"\p{Any}*", ["", "x\u0378"], []),
-    (r"\p{Sc}\pN+", ["€12", "$½"], ["12€"])])
+    (r"\p{Sc}\pN+", ["€12", "$½"], ["12€"]), (r"\p{Greek}+", ["αΩ", "ἀ"], ["a", "ж", ""]), (r"\p{Han}+[\p{Hiragana}\p{Katakana}]*", ["漢字かナ", "字"], ["かな", "a"]),
+    (r"\P{Latin}+", ["ж1"], ["é"]), (r"[\p{^Old_Italic}]+", ["ab"], ["\U00010300"]), (r"\p{Common}+", ["1 ."], ["a"])])
 def test_categories_of_unicode(pattern, yes, no):
     x = np.array(yes + no, object)
     node = onnx.helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
@@ -331,7 +332,7 @@ def test_categories_of_unicode(pattern, yes, no):
     assert ge.compile(model).run([x])[0].tolist() == [True] * len(yes) + [False] * len(no)
 
 
-@pytest.mark.parametrize("pattern", [r"\p{Xx}", r"\p{Lu", r"\p", r"[\p{}]", r"\p{Greek}"])
+@pytest.mark.parametrize("pattern", [r"\p{Xx}", r"\p{Lu", r"\p", r"[\p{}]", r"\p{Greeks}", r"\p{greek}", r"\p{Unknown}"])
 def test_wrong_categories_of_unicode(pattern):
     node = onnx.helper.make_node("RegexFullMatch", ["x"], ["y"], name="the_node", pattern=pattern)
     model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.STRING, [1])],

@@ -116,6 +116,15 @@ void store_run(DType t, std::byte* p, int64_t step, int64_t n, const int64_t* fr
   else store_all(t, p, step, n, from, mode);
 }
 
+bool is_zero(DType t, const std::byte* p) {
+  switch (t) {
+    case DType::string: return *reinterpret_cast<const uint32_t*>(p) == 0;
+    case DType::c64: return load_f64(DType::f32, p) == 0 && load_f64(DType::f32, p + 4) == 0;
+    case DType::c128: return load_f64(DType::f64, p) == 0 && load_f64(DType::f64, p + 8) == 0;
+    default: return is_float(t) ? load_f64(t, p) == 0 : load_i64(t, p) == 0;
+  }
+}
+
 double load_f64(DType t, const std::byte* p) {
   double v;
   load_all(t, p, 0, 1, &v);

@@ -22,6 +22,7 @@ struct CastMode {
   Round round = Round::up;   // f8e8m0 targets
 };
 
+bool is_zero(DType t, const std::byte* p);   // of any type; a string's number 0 is ""
 double load_f64(DType t, const std::byte* p);
 int64_t load_i64(DType t, const std::byte* p);  // u64 as its bits; floats truncated
 void store_f64(DType t, std::byte* p, double v, CastMode mode = {});

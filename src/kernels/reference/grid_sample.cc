@@ -15,7 +15,7 @@ constexpr int kMaxAxes = 3;
 Result<Work> prepare(const Call& c) {
   GE_RETURN_IF_ERROR(check_call(c, kName, 2, 1, 3));
   const View &x = c.in[0], &g = c.in[1], &y = c.out[0];
-  if (!plain_numeric(x.dtype) || y.dtype != x.dtype || !plain_float(g.dtype)) return bad(kName, "wrong types");
+  if ((!plain_numeric(x.dtype) && !is_complex(x.dtype)) || y.dtype != x.dtype || !plain_float(g.dtype)) return bad(kName, "wrong types");
   int r = x.rank - 2;
   if (r < 1 || r > kMaxAxes || g.rank != x.rank || y.rank != x.rank) return bad(kName, "wrong ranks");
   bool fits = g.dims[0] == x.dims[0] && y.dims[0] == x.dims[0] && y.dims[1] == x.dims[1] && g.dims[r + 1] == r;
@@ -94,7 +94,7 @@ double sample(const View& x, int64_t from, const Taps* taps, int axis, int axes)
   return sum;
 }
 
-Status run(const Call& c, int64_t chunk) {
+Status run_plain(const Call& c, int64_t chunk) {
   const View &x = c.in[0], &g = c.in[1], &y = c.out[0];
   int r = std::min(x.rank - 2, kMaxAxes);
   int64_t positions = count_axes(y, 2, y.rank), units = y.dims[0] * positions;
@@ -107,6 +107,16 @@ Status run(const Call& c, int64_t chunk) {
     for (int a = 0; a < r; ++a) taps[a] = taps_at(load(g, at + (r - 1 - a) * g.strides[r + 1]), x.dims[a + 2], c);
     for (int64_t ch = 0; ch < y.dims[1]; ++ch)
       store(y, to + ch * y.strides[1], sample(x, n * x.strides[0] + ch * x.strides[1], taps, 0, r));
+  }
+  return ok();
+}
+
+Status run(const Call& c, int64_t chunk) {
+  if (!is_complex(c.in[0].dtype)) return run_plain(c, chunk);
+  for (int i = 0; i < 2; ++i) {
+    Part x(c.in[0], i), y(c.out[0], i);
+    const View in[] = {x.view, c.in[1]}, out[] = {y.view};
+    GE_RETURN_IF_ERROR(run_plain(Call{in, out, c.ints, c.floats, c.blob}, chunk));
   }
   return ok();
 }

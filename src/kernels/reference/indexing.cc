@@ -181,7 +181,7 @@ Result<Work> prepare_non_zero(const Call& c) {
   constexpr std::string_view kName = "ref.NonZero";
   GE_RETURN_IF_ERROR(check_call(c, kName, 1, 1, 1, 1));
   const View &x = c.in[0], &y = c.out[0];
-  if (!is_number(x.dtype) || y.dtype != DType::i64 || y.rank != 2 || y.dims[0] != std::max(x.rank, 1))
+  if (x.dtype == DType::none || y.dtype != DType::i64 || y.rank != 2 || y.dims[0] != std::max(x.rank, 1))
     return bad_call(kName, "wrong types or ranks");
   return Work{};
 }
@@ -190,7 +190,7 @@ Status run_non_zero(const Call& c, int64_t) {
   int64_t found = 0;
   each_index(x, [&](const int64_t* index) {
     const std::byte* p = address(x, index);
-    if (is_float(x.dtype) ? load_f64(x.dtype, p) == 0 : load_i64(x.dtype, p) == 0) return true;
+    if (is_zero(x.dtype, p)) return true;
     if (found < y.dims[1])
       for (int64_t i = 0; i < y.dims[0]; ++i) {
         int64_t at[2] = {i, found};

@@ -1,7 +1,7 @@
 // Moves of patches, any plain type unless said otherwise.
 // ref.CenterCropPad: in and out of one rank: along each axis the middle of the input, or the input in the middle of
 //   zeros; an odd element too many goes to the end.
-// ref.Col2Im: in [N, C * taps, windows], out [N, C, d...] of the same number type: each element added at its tap's
+// ref.Col2Im: in [N, C * taps, windows], out [N, C, d...] of the same number type or complex: each element added at its tap's
 //   place. ints [r, (block, dilation, pad begin, pad end, stride) for each of the r axes].
 // ref.MaxUnpool: in [x, index of x's sizes], out: zeros with x at the indices, which count over a tensor with the
 //   sizes ints[0...]; what lies outside the output is left out.
@@ -52,7 +52,7 @@ Status check_col(const Call& c, Axis* axes) {
   GE_RETURN_IF_ERROR(check_call(c, kCol, 1, 1, 1));
   const View &x = c.in[0], &y = c.out[0];
   int64_t r = c.ints[0];
-  if (!plain_numeric(x.dtype) || y.dtype != x.dtype) return bad(kCol, "takes numbers of one type");
+  if ((!plain_numeric(x.dtype) && !is_complex(x.dtype)) || y.dtype != x.dtype) return bad(kCol, "takes numbers of one type");
   if (r < 1 || r > kMaxRank - 2 || y.rank != r + 2 || x.rank != 3 || c.ints.size() != static_cast<size_t>(1 + 5 * r))
     return bad(kCol, "wrong ranks or parameters");
   constexpr int64_t kLimit = int64_t{1} << 31;
@@ -80,6 +80,10 @@ Result<Work> prepare_col(const Call& c) {
 
 // Adds as integers where they are, so that 64 bits stay exact.
 void add_element(const View& y, int64_t to, const View& x, int64_t from) {
+  if (is_complex(y.dtype)) {
+    for (int i = 0; i < 2; ++i) add_element(Part(y, i).view, 2 * to, Part(x, i).view, 2 * from);
+    return;
+  }
   if (plain_integer(y.dtype))
     store_int(y, to, static_cast<int64_t>(static_cast<uint64_t>(load_int(y, to)) + static_cast<uint64_t>(load_int(x, from))));
   else store(y, to, load(y, to) + load(x, from));

@@ -27,6 +27,21 @@ inline int64_t count_axes(const View& v, int first, int end) {
   return n;
 }
 
+// The real (0) or imaginary (1) parts of complex numbers as numbers of their own.
+struct Part {
+  Part(const View& v, int part) : view(v) {
+    view.dtype = v.dtype == DType::c64 ? DType::f32 : DType::f64;
+    if (v.data) view.data = v.data + part * size_of(view.dtype);
+    for (int a = 0; a < v.rank; ++a) strides[a] = 2 * v.strides[a];
+    view.strides = strides;
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  int64_t strides[kMaxRank];
+  View view;
+};
+inline bool is_complex(DType t) { return t == DType::c64 || t == DType::c128; }
+
 // A number as an integer within [low, high]; NaN gives low.
 inline int64_t clamp_int(double x, int64_t low, int64_t high) {
   if (!(x > static_cast<double>(low))) return low;

@@ -11,6 +11,7 @@
 #include <numbers>
 #include <random>
 
+#include "kernels/move/element.h"
 #include "kernels/reference/place.h"
 
 namespace ge::kernels::reference {
@@ -120,8 +121,8 @@ Status run_multinomial(const Call& c, int64_t chunk) {
 Result<Work> prepare_dropout(const Call& c) {
   constexpr std::string_view kName = "ref.Dropout";
   GE_RETURN_IF_ERROR(check_call(c, kName, 1, 0, 1, 0));
-  auto is_scalar = [&](size_t i) { return present(c, i) && c.in[i].count() == 1 && plain_numeric(c.in[i].dtype); };
-  if (!plain_float(c.in[0].dtype) || c.in.size() < 3 || !is_scalar(2) || (present(c, 1) && !is_scalar(1)) || c.out.size() < 2)
+  auto is_scalar = [&](size_t i) { return present(c, i) && c.in[i].count() == 1 && move::is_number(c.in[i].dtype); };
+  if (!is_float(c.in[0].dtype) || c.in.size() < 3 || !is_scalar(2) || (present(c, 1) && !is_scalar(1)) || c.out.size() < 2)
     return bad(kName, "wrong operands");
   if ((wanted(c, 0) && (c.out[0].dtype != c.in[0].dtype || !same_dims(c.in[0], c.out[0]))) ||
       (wanted(c, 1) && (c.out[1].dtype != DType::boolean || !same_dims(c.in[0], c.out[1]))))
@@ -132,8 +133,9 @@ Result<Work> prepare_dropout(const Call& c) {
 }
 Status run_dropout(const Call& c, int64_t) {
   const View& x = c.in[0];
-  const bool training = load(c.in[2], 0) != 0;
-  const double ratio = !training ? 0 : present(c, 1) ? load(c.in[1], 0) : 0.5;
+  auto number = [](const View& v, int64_t at) { return move::load_f64(v.dtype, v.data + at * size_of(v.dtype)); };
+  const bool training = number(c.in[2], 0) != 0;
+  const double ratio = !training ? 0 : present(c, 1) ? number(c.in[1], 0) : 0.5;
   if (!(ratio >= 0 && ratio < 1)) return error(code::kRunFailed, format("Dropout: the ratio {} is not in [0, 1)", ratio));
   std::mt19937 twister(static_cast<uint32_t>(c.ints[0]));
   auto uniform = [&] {
@@ -143,7 +145,7 @@ Status run_dropout(const Call& c, int64_t) {
   const double scale = 1 / (1 - ratio);
   for (int64_t i = 0, n = x.count(); i < n; ++i) {
     const bool kept = ratio == 0 || uniform() >= ratio;
-    if (wanted(c, 0)) store(c.out[0], place_linear(c.out[0], 0, x.rank, i), kept ? load(x, place_linear(x, 0, x.rank, i)) * scale : 0);
+    if (wanted(c, 0)) move::store_f64(x.dtype, c.out[0].data + place_linear(c.out[0], 0, x.rank, i) * size_of(x.dtype), kept ? number(x, place_linear(x, 0, x.rank, i)) * scale : 0);
     if (wanted(c, 1)) store(c.out[1], place_linear(c.out[1], 0, x.rank, i), kept);
   }
   return ok();

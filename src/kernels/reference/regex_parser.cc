@@ -198,7 +198,7 @@ class Parser {
     return n;
   }
 
-  // At the 'p' of \pL, \p{Lu}, \p{^Lu}, \PL.
+  // At the 'p' of \pL, \p{Lu}, \p{^Lu}, \PL, \p{Greek}.
   Result<Ranges> category() {
     bool negated = s_[at_++] == 'P';
     std::string_view name = s_.substr(std::min(at_, s_.size()), 1);
@@ -212,7 +212,8 @@ class Parser {
     }
     if (name.starts_with("^")) negated = !negated, name.remove_prefix(1);
     Ranges r = letters_of_category(name);
-    if (r.empty()) return bad(format("the class \"{}\" (general categories of Unicode are known, scripts are not)", name));
+    if (r.empty()) r = letters_of_script(name);
+    if (r.empty()) return bad(format("the class \"{}\" (general categories and scripts of Unicode are known)", name));
     return negated ? complement(std::move(r)) : r;
   }
 
