@@ -1,4 +1,4 @@
-"""com.microsoft's operators that optimisers and quantisers write: against ONNX Runtime where it has them on the CPU, else
+"""Operators that optimisers, quantisers and old converters write and ONNX has not, most of them com.microsoft's: against ONNX Runtime where it has them on the CPU, else
 against what they mean."""
 
 import ge
@@ -14,23 +14,23 @@ def floats(r, *dims):
     return r.standard_normal(dims).astype(F)
 
 
-def model_of(op, arrays, outputs, attrs, constants=(), fixed=True):
+def model_of(op, arrays, outputs, attrs, constants=(), fixed=True, domain="com.microsoft"):
     """The operator alone: inputs that are None are absent, those of `constants` initializers; unless fixed, sizes are open."""
     names = ["" if a is None else f"i{k}" for k, a in enumerate(arrays)]
     given = [(n, a) for k, (n, a) in enumerate(zip(names, arrays)) if a is not None and k not in constants]
     info = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), [d if fixed else f"{n}_{j}" for j, d in enumerate(a.shape)]) for n, a in given]
     out = [helper.make_tensor_value_info(f"y{k}", helper.np_dtype_to_tensor_dtype(np.dtype(t)), None) for k, t in enumerate(outputs) if t]
-    node = helper.make_node(op, names, [f"y{k}" if t else "" for k, t in enumerate(outputs)], domain="com.microsoft", **attrs)
+    node = helper.make_node(op, names, [f"y{k}" if t else "" for k, t in enumerate(outputs)], domain=domain, **attrs)
     graph = helper.make_graph([node], "g", info, out, [numpy_helper.from_array(arrays[k], names[k]) for k in constants])
     return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]), dict(given)
 
 
-def agrees(op, arrays, outputs=(F,), want=None, eps=1e-5, constants=(), open_sizes=True, unequal=0, **attrs):
+def agrees(op, arrays, outputs=(F,), want=None, eps=1e-5, constants=(), open_sizes=True, unequal=0, domain="com.microsoft", **attrs):
     """GE, with sizes known and open, against `want` or ONNX Runtime."""
-    model, feeds = model_of(op, arrays, outputs, attrs, constants)
+    model, feeds = model_of(op, arrays, outputs, attrs, constants, domain=domain)
     want = reference(model.SerializeToString(), feeds) if want is None else want
     for fixed in (True, False) if open_sizes else (True,):
-        model, feeds = model_of(op, arrays, outputs, attrs, constants, fixed)
+        model, feeds = model_of(op, arrays, outputs, attrs, constants, fixed, domain)
         for options in ({}, {"disable_fusion": "all"}):
             got = ge.compile(model, **options).run(feeds)
             assert difference(got, want, unequal) <= eps, (fixed, options)
@@ -256,3 +256,65 @@ def test_matmul_of_named_weights(kind, k, n):
     b = r.integers(0, 256, (n * k + 1) // 2).astype(B)
     largest = r.random((n * k + 15) // 16).astype(F)
     agrees("MatMulBnb4", [floats(r, 2, 3, k), b, largest], constants=[1, 2], eps=1e-4, K=k, N=n, block_size=16, quant_type=kind)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("past", [False, True])
+def test_causal_conv(last, past):
+    r = np.random.default_rng(19)
+    x, w, b, state = floats(r, 2, 6, 9), floats(r, 6, 1, 4), floats(r, 6), floats(r, 2, 6, 3) if past else None
+    if last:
+        x, state = (None if a is None else np.ascontiguousarray(a.swapaxes(1, 2)) for a in (x, state))
+    agrees("CausalConvWithState", [x, w, b] + ([state] if past else []), [F, F], channels_last=last, activation="silu", open_sizes=False)
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+def test_linear_attention(rule):
+    r = np.random.default_rng(20)
+    heads, size, times = 2, 4, 5
+    q, k, v = (floats(r, 2, times, heads * size) * 0.5 for _ in range(3))
+    decay = -np.abs(floats(r, 2, times, heads)) if "gated" in rule else None
+    beta = r.random((2, times, heads)).astype(F) if "delta" in rule else None
+    inputs = [q, k, v, floats(r, 2, heads, size, size), decay, beta]
+    while inputs[-1] is None:
+        inputs.pop()
+    agrees("LinearAttention", inputs, [F, F], update_rule=rule, q_num_heads=heads, kv_num_heads=heads, open_sizes=False, eps=1e-4)
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("rank", [3, 4])
+def test_rotary_embedding_of_three_positions(layout, interleaved, rank):
+    r = np.random.default_rng(21)
+    batch, heads, times, size = 2, 3, 5, 16
+    x = floats(r, batch, heads, times, size) if rank == 4 else floats(r, batch, times, heads * size)
+    angles = r.random((30, size // 2)) * 6
+    positions = r.integers(0, 30, (3, batch, times))
+    attrs = {"num_heads": heads} if rank == 3 else {}
+    agrees("MRotaryEmbedding", [x, positions, np.cos(angles).astype(F), np.sin(angles).astype(F)], mrope_section=[3, 3, 2], mrope_layout=layout,
+           interleaved=interleaved, open_sizes=False, **attrs)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+def test_attention_to_kept_keys(bias, mask):
+    """Keys and values as another node keeps them: cross attention."""
+    r = np.random.default_rng(22)
+    batch, heads, times, keys, size = 2, 3, 4, 7, 8
+    q, k, v = floats(r, batch, times, heads * size), floats(r, batch, heads, keys, size), floats(r, batch, heads, keys, size)
+    hidden = (r.random((batch, keys)) < 0.7).astype(np.int32)
+    hidden[:, 0] = 1
+    inputs = [q, k, v, floats(r, 3 * heads * size) if bias else None] + ([hidden] if mask else [])
+    while inputs[-1] is None:
+        inputs.pop()
+    agrees("MultiHeadAttention", inputs, num_heads=heads, open_sizes=False)
+
+
+def test_experimental_operators():
+    x = floats(np.random.default_rng(23), 2, 3, 6, 7)
+    two = {"alpha": 0.5, "beta": 2.0}
+    for op, attrs, want in (("Affine", two, 0.5 * x + 2), ("ScaledTanh", two, 0.5 * np.tanh(2 * x)), ("ParametricSoftplus", two, 0.5 * np.log1p(np.exp(2 * x))),
+                            ("ImageScaler", {"scale": 0.5, "bias": [1.0, 2.0, 3.0]}, 0.5 * x + np.array([1, 2, 3], F).reshape(3, 1, 1)),
+                            ("Crop", {"border": [1, 2, 3, 1]}, x[:, :, 2:-1, 1:-3]), ("Crop", {"border": [1, 2, 0, 0], "scale": [3, 4]}, x[:, :, 2:5, 1:5])):
+        agrees(op, [x], want=[want], domain="", **attrs)
+    agrees("DynamicSlice", [x, np.array([1, 2]), np.array([3, 6]), np.array([1, 3])], want=[x[:, 1:3, :, 2:6]], domain="", constants=[1, 2, 3])

@@ -155,11 +155,18 @@ def own_cases():
 
 
 def recent_cases():
-    """com.microsoft's operators of test_microsoft.py."""
+    """The operators of test_microsoft.py."""
     images, pool = [ramp(1, 3, 3, 4), ramp(4), ramp(4)], [one(), one(B), one(), one(B)]
     yield ms("BiasAdd", ramp(1, 2, 4), ramp(4), ramp(1, 2, 4))
     yield ms("BiasSplitGelu", ramp(1, 2, 4), ramp(4))
     yield ms("BiasSoftmax", ramp(2, 4), ramp(2, 4), axis=1, is_inner_broadcast=1)
+    yield ms("CausalConvWithState", ramp(1, 2, 4), ramp(2, 1, 2), ramp(2), outputs=2)
+    yield ms("LinearAttention", ramp(1, 2, 4), ramp(1, 2, 4), ramp(1, 2, 4), q_num_heads=1, kv_num_heads=1, update_rule="linear", outputs=2)
+    yield ms("MRotaryEmbedding", ramp(1, 2, 3, 4), np.zeros((3, 1, 3), I), ramp(3, 2), ramp(3, 2), mrope_section=[1, 1, 0])
+    for op in ("Affine", "ScaledTanh", "ParametricSoftplus", "ImageScaler"):
+        yield case(op, ramp(1, 1, 2, 3))
+    yield case("Crop", ramp(1, 1, 3, 3), border=[1, 1, 0, 0])
+    yield case("DynamicSlice", ramp(4), np.array([1]), np.array([3]), shared=[0])
     yield ms("CDist", ramp(2, 3), ramp(4, 3), metric="euclidean")
     yield ms("ExpandDims", ramp(2), one(np.int32) * 0, shared=[0])
     yield ms("FusedMatMulActivation", ramp(2, 3), ramp(3, 4), activation="Relu")
