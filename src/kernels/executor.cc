@@ -21,7 +21,8 @@ const Register registered[] = {
     Register(of("sequence.concat")),  Register(of("sequence.split")),     Register(of("optional.make")),
     Register(of("optional.has")),     Register(of("optional.get")),
     Register(of("text.concat")),      Register(of("text.split")),         Register(of("text.normalize")),
-    Register(of("text.matches")),     Register(of("text.cast")),         Register(of("select.unique")),
+    Register(of("text.matches")),     Register(of("text.cast")),         Register(of("text.tokens")),
+    Register(of("select.unique")),
     Register(of("select.non_max_suppression")), Register(of("value.squeeze")), Register(of("flow.fail")),
     Register(of("map.zip")),          Register(of("map.cast")),           Register(of("map.vectorize")),
 };

@@ -1,4 +1,4 @@
-// Tasks on text: text.concat, text.split, text.normalize, text.matches, text.cast.
+// Tasks on text: text.concat, text.split, text.normalize, text.matches, text.cast, text.tokens.
 #include <algorithm>
 #include <array>
 #include <unordered_set>
@@ -153,8 +153,85 @@ Status run_cast(TaskRun& t) {
   return ok();
 }
 
+enum : int64_t { kLetters = 0, kSeparators = 1, kTokens = 2 };
+
+// The first match from `begin` on that holds a letter, the longest there; one that ends at the end of the text if there is none.
+std::pair<size_t, size_t> find(const ref::Regex& pattern, std::string_view s, size_t begin) {
+  for (size_t at = begin; at < s.size(); at += ref::letter_at(s, at).bytes)
+    if (auto end = pattern.longest_match(s, at); end && *end > at) return {at, *end};
+  return {s.size(), s.size()};
+}
+
+// Adds the parts of s that match, or those between matches.
+void cut(std::string_view s, const ref::Regex& pattern, bool matches, Strings& to) {
+  for (size_t at = 0; at < s.size();) {
+    auto [begin, end] = find(pattern, s, at);
+    if (matches ? end > begin : begin > at) to.push_back(matches ? s.substr(begin, end - begin) : s.substr(at, begin - at));
+    at = end;
+  }
+}
+
+int64_t letters(std::string_view s) {
+  int64_t n = 0;
+  for (size_t at = 0; at < s.size(); at += ref::letter_at(s, at).bytes) ++n;
+  return n;
+}
+
+// ints [how, whether tokens are marked, least letters of a token, whether there is an axis of the tokens], text: what fills up the rows, then the patterns, each
+// with a 0 behind it. out: [dims, tokens of the longest]; without any token there are no marks
+Status run_tokens(TaskRun& t) {
+  GE_TRY(Text x, text_in(t, 0));
+  if (t.ints().size() != 4 || t.ints()[0] < kLetters || t.ints()[0] > kTokens) return t.fail("wrong parameters");
+  const int64_t how = t.ints()[0], least = t.ints()[2];
+  Strings words;
+  for (std::string_view rest = t.text(); !rest.empty();) {
+    size_t end = std::min(rest.find('\0'), rest.size());
+    words.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (words.empty() || (how == kTokens && words.size() != 2)) return t.fail("wrong parameters");
+  std::vector<ref::Regex> patterns;
+  for (size_t i = 1; how != kLetters && i < words.size(); ++i) {
+    GE_TRY(ref::Regex pattern, ref::Regex::parse(words[i]));
+    patterns.push_back(std::move(pattern));
+  }
+  std::vector<Strings> rows;
+  size_t most = 0;
+  for (auto s : x.strings) {
+    Strings row;
+    if (how == kLetters) {
+      for (size_t at = 0; at < s.size(); at += ref::letter_at(s, at).bytes) row.push_back(s.substr(at, ref::letter_at(s, at).bytes));
+    } else {
+      row = {s};
+      for (auto& p : patterns) {
+        Strings parts;
+        for (auto part : row) cut(part, p, how == kTokens, parts);
+        row = std::move(parts);
+      }
+    }
+    std::erase_if(row, [&](std::string_view token) { return letters(token) < least; });
+    most = std::max(most, row.size());
+    rows.push_back(std::move(row));
+  }
+  // Marks go around tokens, and what fills up outside of them.
+  const bool marked = t.ints()[1] != 0 && most > 0;
+  if (marked) most += 2;
+  if (most && rows.size() > (size_t{1} << 40) / most) return t.fail("too many tokens");
+  Strings flat;
+  for (auto& row : rows) {
+    size_t end = flat.size() + most;
+    if (marked) flat.push_back("\x02");
+    flat.insert(flat.end(), row.begin(), row.end());
+    if (marked) flat.push_back("\x03");
+    flat.resize(end, words[0]);
+  }
+  auto dims = x.dims;
+  if (t.ints()[3]) dims.push_back(static_cast<int64_t>(most));
+  return give_text(t, 0, dims, flat);
+}
+
 const RegisterHost registered[] = {{"text.concat", run_concat}, {"text.split", run_split}, {"text.normalize", run_normalize},
-                                   {"text.matches", run_matches}, {"text.cast", run_cast}};
+                                   {"text.matches", run_matches}, {"text.cast", run_cast}, {"text.tokens", run_tokens}};
 
 }  // namespace
 }  // namespace ge::runtime

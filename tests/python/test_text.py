@@ -25,7 +25,7 @@ def model_of(nodes, inputs, outputs, constants=None, opset=22):
     out = [helper.make_tensor_value_info(o, t, None) if t else helper.make_empty_tensor_value_info(o) for o, t in outputs.items()]
     init = [numpy_helper.from_array(np.asarray(v), n) for n, v in (constants or {}).items()]
     graph = helper.make_graph(nodes, "g", info, out, init)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(ML, 4)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(ML, 4), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
 
 
 def one(op, inputs, outputs=("y",), types=(STRING,), constants=None, domain="", opset=22, **attrs):
@@ -365,3 +365,24 @@ def test_unique_strings(axis, in_order, shape):
         which = np.argsort(order)[which]
     assert [g.tolist() for g in got[1:]] == [w.tolist() for w in (first, which, count)]
     assert got[0].tolist() == np.array(sorted(set(words)), object)[y].tolist() and got[0].shape == y.shape
+
+
+TOKENS = ["Hello, World", "a bb  ccc", "", "äöü x", "x", ",,", "日本 語"]
+
+
+def tokenizer(**attrs):
+    return one("Tokenizer", {"x": (STRING, ["n"])}, domain="com.microsoft", **{"mark": 0, "mincharnum": 1, "pad_value": "#"} | attrs)
+
+
+@pytest.mark.parametrize("attrs", [{"separators": [""]}, {"tokenexp": "."}, {"separators": [" "]}, {"separators": [" ", ","]}, {"separators": ["[, ]+"]}, {"separators": ["l+", "o"]},
+                                   {"tokenexp": "[a-zA-Z0-9_]+"}, {"tokenexp": "[a-z]+", "mark": 1}, {"tokenexp": r"\w+|[^\w\s]", "mincharnum": 2}, {"tokenexp": "a|ab|.b"},
+                                   {"tokenexp": r"\bb+\b"}, {"separators": [" "], "mincharnum": 3, "mark": 1, "pad_value": ""}, {"tokenexp": "nothing", "mark": 1}, {"tokenexp": r"\pL+"}])
+def test_tokens(attrs):
+    same(tokenizer(**attrs), [np.array(TOKENS, object)])
+    same(tokenizer(**attrs), [np.array(["", ""], object)])
+
+
+@pytest.mark.parametrize("attrs", [{}, {"separators": [" "], "tokenexp": "a"}, {"tokenexp": "("}, {"separators": ["a", "["]}, {"tokenexp": ".", "mincharnum": 2}, {"tokenexp": "a", "mincharnum": 0}])
+def test_wrong_tokenizers(attrs):
+    with pytest.raises(ge.Error, match="Tokenizer"):
+        ge.compile(tokenizer(**attrs))

@@ -192,6 +192,7 @@ def recent_cases():
     yield ms("Irfft", ramp(2, 5, 2), signal_ndim=1)
     yield ms("ScaledSiLU", ramp(2, 4))
     yield ms("SwiGLU", ramp(2, 4), ramp(2, 4))
+    yield ms("Tokenizer", np.array(["a b"], object), separators=[" "], mark=0, mincharnum=1, pad_value="#")
     yield ms("Trilu", ramp(3, 3))
     yield ms("UnfoldTensor", ramp(2, 6), size=3)
     yield ms("Unique", ramp(5))

@@ -124,7 +124,7 @@ void Regex::follow(Threads& to, int step, char32_t before, char32_t after) const
   }
 }
 
-bool Regex::full_match(std::string_view text) const {
+std::optional<size_t> Regex::longest_match(std::string_view text, size_t begin) const {
   auto letter = [&](size_t at, size_t& bytes) {
     if (at >= text.size()) return kNone;
     Letter l = letter_at(text, at);
@@ -132,14 +132,18 @@ bool Regex::full_match(std::string_view text) const {
     return l.code || !text[at] ? l.code : kNone;
   };
   Threads now(steps_.size()), next(steps_.size());
-  size_t bytes = 0, at = 0;
-  char32_t c = letter(0, bytes);
-  now.first = true, now.last = text.empty();
+  size_t bytes = 0, at = begin;
+  // Only letters of one byte decide about words and lines.
+  char32_t before = begin > 0 && static_cast<unsigned char>(text[begin - 1]) < 128 ? static_cast<char32_t>(text[begin - 1]) : kNone;
+  char32_t c = letter(at, bytes);
+  now.first = begin == 0, now.last = at >= text.size();
   now.begin();
-  follow(now, start_, kNone, c);
-  while (at < text.size()) {
+  follow(now, start_, before, c);
+  std::optional<size_t> longest;
+  if (now.matched) longest = at;
+  while (at < text.size() && !now.at.empty()) {
     at += bytes;
-    char32_t before = c;
+    before = c;
     c = letter(at, bytes);
     next.last = at >= text.size();
     next.begin();
@@ -147,11 +151,11 @@ bool Regex::full_match(std::string_view text) const {
       auto& s = steps_[static_cast<size_t>(step)];
       if (sets_[static_cast<size_t>(s.set)].holds(before)) follow(next, s.next, before, c);
     }
-    if (next.at.empty() && !next.matched) return false;
+    if (next.matched) longest = at;
     std::swap(now, next);
     next.first = now.first = false;
   }
-  return now.matched;
+  return longest;
 }
 
 }  // namespace ge::kernels::reference

@@ -1,8 +1,9 @@
-// Regular expressions in RE2's notation, matched against whole texts in time that is linear in their length. Not
-// here: classes by script (\p{Greek}), and captures, as no operator asks for them.
+// Regular expressions in RE2's notation, matched in time that is linear in the length of the text. Not here:
+// captures, as no operator asks for them.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,7 +16,9 @@ class Regex {
  public:
   static Result<Regex> parse(std::string_view pattern);
   // Whether the pattern matches all of the text, UTF-8; a byte that is none matches nothing.
-  bool full_match(std::string_view text) const;
+  bool full_match(std::string_view text) const { return longest_match(text, 0) == text.size(); }
+  // Where the longest match that begins at byte `begin` ends; none if there is none. What is before it counts for \b and ^.
+  std::optional<size_t> longest_match(std::string_view text, size_t begin) const;
 
   // Letters, as ranges; `fold`: in either case.
   struct Set {
