@@ -62,31 +62,23 @@ Result<bool> expand_batches(UpgradeContext& c) {
   return true;
 }
 
-ValueId product(UpgradeContext& c) {
-  auto flag = [&](const char* a) { return ir::attr_int(c.node(), a, 0) != 0; };
-  double alpha = ir::attr_float(c.node(), "alpha", 1);
-  bool a = flag("transA"), b = flag("transB");
-  std::vector<ValueId> in{input_of(c, 0), input_of(c, 1)};
-  if (!a && !b && alpha == 1) return make_node(c, "MatMul", std::move(in));
-  return make_node(c, "ge.MatMul", std::move(in), {{"transpose_a", int64_t{a}}, {"transpose_b", int64_t{b}}, {"alpha", alpha}});
-}
-
 Status upgrade_matmul(UpgradeContext& c) {
-  ir::Attrs batches;
-  for (auto* a : {"transBatchA", "transBatchB"})
-    if (ir::attr_int(c.node(), a, 0)) batches[a] = int64_t{1};
-  std::string act = ir::attr_string(c.node(), "activation", "");
+  const ir::Node n = c.node();
+  auto flag = [&](const char* a) { return ir::attr_int(n, a, 0) != 0; };
+  const double alpha = ir::attr_float(n, "alpha", 1);
+  const bool a = flag("transA"), b = flag("transB"), batches = flag("transBatchA") || flag("transBatchB");
+  std::string act = ir::attr_string(n, "activation", "");
   std::vector<double> parameters;
-  for (auto* a : {"activation_alpha", "activation_beta"})
-    if (ir::has_attr(c.node(), a)) parameters.push_back(ir::attr_float(c.node(), a, 0));
-  if (!batches.empty() && act.empty() && c.node().op != "com.microsoft.TransposeMatMul") {
-    c.node().attrs.erase("activation");
-    return ok();
-  }
-  if (batches.empty()) return become_activation(c, act, parameters, product(c));
-  for (auto* a : {"transA", "transB", "alpha"})
-    if (auto it = c.node().attrs.find(a); it != c.node().attrs.end()) batches[a] = it->second;
-  return become_activation(c, act, parameters, make_node(c, "com.microsoft.FusedMatMul", {input_of(c, 0), input_of(c, 1)}, std::move(batches)));
+  for (auto* p : {"activation_alpha", "activation_beta"})
+    if (ir::has_attr(n, p)) parameters.push_back(ir::attr_float(n, p, 0));
+  const bool plain = !batches && !a && !b && alpha == 1;
+  ir::Attrs attrs = batches ? n.attrs : plain ? ir::Attrs{} : ir::Attrs{{"transpose_a", int64_t{a}}, {"transpose_b", int64_t{b}}, {"alpha", alpha}};
+  for (auto* p : {"activation", "activation_alpha", "activation_beta", "activation_gamma", "activation_axis"})
+    if (auto it = attrs.find(p); it != attrs.end()) attrs.erase(it);
+  const char* op = batches ? "com.microsoft.FusedMatMul" : plain ? "MatMul" : "ge.MatMul";
+  if (!act.empty()) return become_activation(c, act, parameters, make_node(c, op, {n.inputs[0], n.inputs[1]}, std::move(attrs)));
+  become(c, op, {n.inputs[0], n.inputs[1]}, std::move(attrs));
+  return ok();
 }
 
 Status upgrade_conv(UpgradeContext& c) {
