@@ -11,7 +11,9 @@ namespace ge::ops {
 Status become_activation(UpgradeContext& c, const std::string& name, const std::vector<double>& p, ValueId x) {
   auto number = [&](size_t i, double otherwise) { return i < p.size() ? p[i] : otherwise; };
   if (name.empty()) become(c, "Identity", {x});
-  else if (name == "Relu" || name == "Tanh" || name == "Sigmoid") become(c, name, {x});
+  else if (name == "Relu" || name == "Tanh" || name == "Sigmoid" || name == "Softplus" || name == "Softsign" || name == "HardSwish") become(c, name, {x});
+  else if (name == "Elu" || name == "ThresholdedRelu") become(c, name, {x}, {{"alpha", number(0, 1)}});
+  else if (name == "Selu") become(c, name, {x}, {{"alpha", number(0, static_cast<double>(1.67326324f))}, {"gamma", number(1, static_cast<double>(1.05070102f))}});
   else if (name == "LeakyRelu") become(c, name, {x}, {{"alpha", number(0, 0.01)}});
   else if (name == "HardSigmoid") become(c, name, {x}, {{"alpha", number(0, 0.2)}, {"beta", number(1, 0.5)}});
   else if (name == "Clip" && p.size() == 2)
@@ -62,21 +64,26 @@ Result<bool> expand_batches(UpgradeContext& c) {
   return true;
 }
 
+// Those of the activation, in its own order; Selu has a gamma in the place of a beta.
+std::vector<double> activation_parameters(const ir::Node& n) {
+  std::vector<double> out;
+  for (auto* p : {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (ir::has_attr(n, p)) out.push_back(ir::attr_float(n, p, 0));
+  return out;
+}
+
 Status upgrade_matmul(UpgradeContext& c) {
   const ir::Node n = c.node();
   auto flag = [&](const char* a) { return ir::attr_int(n, a, 0) != 0; };
   const double alpha = ir::attr_float(n, "alpha", 1);
   const bool a = flag("transA"), b = flag("transB"), batches = flag("transBatchA") || flag("transBatchB");
   std::string act = ir::attr_string(n, "activation", "");
-  std::vector<double> parameters;
-  for (auto* p : {"activation_alpha", "activation_beta"})
-    if (ir::has_attr(n, p)) parameters.push_back(ir::attr_float(n, p, 0));
   const bool plain = !batches && !a && !b && alpha == 1;
   ir::Attrs attrs = batches ? n.attrs : plain ? ir::Attrs{} : ir::Attrs{{"transpose_a", int64_t{a}}, {"transpose_b", int64_t{b}}, {"alpha", alpha}};
   for (auto* p : {"activation", "activation_alpha", "activation_beta", "activation_gamma", "activation_axis"})
     if (auto it = attrs.find(p); it != attrs.end()) attrs.erase(it);
   const char* op = batches ? "com.microsoft.FusedMatMul" : plain ? "MatMul" : "ge.MatMul";
-  if (!act.empty()) return become_activation(c, act, parameters, make_node(c, op, {n.inputs[0], n.inputs[1]}, std::move(attrs)));
+  if (!act.empty()) return become_activation(c, act, activation_parameters(n), make_node(c, op, {n.inputs[0], n.inputs[1]}, std::move(attrs)));
   become(c, op, {n.inputs[0], n.inputs[1]}, std::move(attrs));
   return ok();
 }
@@ -99,12 +106,9 @@ Status upgrade_gemm(UpgradeContext& c) {
   for (auto* a : {"alpha", "beta", "transA", "transB"})
     if (auto it = c.node().attrs.find(a); it != c.node().attrs.end()) attrs[a] = it->second;
   std::string act = ir::attr_string(c.node(), "activation", "");
-  std::vector<double> params;
-  for (auto* a : {"activation_alpha", "activation_beta"})
-    if (ir::has_attr(c.node(), a)) params.push_back(ir::attr_float(c.node(), a, 0));
   std::vector<ValueId> in{input_of(c, 0), input_of(c, 1)};
   if (ValueId b = input_of(c, 2)) in.push_back(b);
-  return become_activation(c, act, params, make_node(c, "Gemm", std::move(in), std::move(attrs)));
+  return become_activation(c, act, activation_parameters(c.node()), make_node(c, "Gemm", std::move(in), std::move(attrs)));
 }
 
 // gelu(X W + bias)

@@ -54,6 +54,14 @@ def test_products_with_an_activation():
     agrees("FusedMatMulActivation", [x, np.ascontiguousarray(w.T)], want=[np.where(x @ w > 0, x @ w, 0.2 * (x @ w))], transB=1, activation="LeakyRelu", activation_alpha=0.2)
 
 
+@pytest.mark.parametrize("activation,numbers", [("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("Softplus", {}), ("Softsign", {}), ("Elu", {"alpha": 0.7}), ("LeakyRelu", {"alpha": 0.3}),
+                                                ("ThresholdedRelu", {"alpha": 0.2}), ("HardSigmoid", {"alpha": 0.3, "beta": 0.6}), ("Selu", {"alpha": 1.5, "gamma": 1.1})])
+def test_gemm_with_an_activation(activation, numbers):
+    r = np.random.default_rng(24)
+    attrs = {"activation": activation, **{f"activation_{k}": v for k, v in numbers.items()}}
+    agrees("FusedGemm", [floats(r, 5, 8), floats(r, 6, 8), floats(r, 6)], transB=1, alpha=0.5, **attrs)
+
+
 @pytest.mark.parametrize("flags", [{"transBatchA": 1}, {"transBatchB": 1, "transB": 1}, {"transBatchA": 1, "transA": 1, "transBatchB": 1, "alpha": 0.3}])
 @pytest.mark.parametrize("rank", [3, 4])
 def test_products_of_turned_batches(flags, rank):
