@@ -22,7 +22,6 @@ std::optional<Tensor> list_of(const Node& n, const std::string& strings, const s
 
 Status infer_zip(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  if (c.dtype(0) != DType::f32) return c.fail(format("it takes f32, not {}", name(c.dtype(0))));
   auto labels = list_of(c.node, "classlabels_strings", "classlabels_int64s");
   if (!labels) return c.fail("it has no class labels");
   if (c.ranked(0) && c.rank(0) != 1 && c.rank(0) != 2) return c.fail(format("its input has {} axes, not 1 or 2", c.rank(0)));

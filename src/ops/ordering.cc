@@ -8,18 +8,12 @@
 namespace ge::ops {
 namespace {
 
-Status require_number(const InferContext& c) {
-  DType t = c.dtype(0);
-  if (is_integer(t) || is_float(t)) return ok();
-  return c.fail(format("{} is not a type of input 0", name(t)));
-}
 int axis_of(const LowerContext& c, int64_t otherwise) { return wrap_axis(attr_int(c.node, "axis", otherwise), c.type(0).rank()); }
 
 // ---- TopK
 
 Status infer_top_k(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
-  GE_RETURN_IF_ERROR(require_number(c));
   if (c.dtype(1) != DType::i64) return c.fail(format("k is {}, not i64", name(c.dtype(1))));
   if (!c.ranked(0)) {
     c.set_unranked(0, c.dtype(0));
@@ -57,7 +51,6 @@ Status emit_top_k(LowerContext& c) {
 
 Status infer_arg(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  GE_RETURN_IF_ERROR(require_number(c));
   bool keep = attr_int(c.node, "keepdims", 1) != 0;
   if (!c.ranked(0)) {
     c.set_unranked(0, DType::i64);
@@ -85,7 +78,6 @@ Status lower_arg(LowerContext& c) {
 
 Status infer_cum(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
-  GE_RETURN_IF_ERROR(require_number(c));
   GE_RETURN_IF_ERROR(require_index(c, 1));
   c.out[0] = c.type(0);
   auto axis = c.ints(1);

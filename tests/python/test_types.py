@@ -216,3 +216,10 @@ def test_axes_of_unknown_number(op, function, noop):
         np.testing.assert_allclose(model.run([x, np.array(axes, np.int64)])[0], want, rtol=1e-5, atol=1e-6)
     with pytest.raises(ge.Error):
         model.run([x, np.array([3])])
+
+
+def test_a_type_that_an_operator_does_not_take():
+    graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"], name="the_node")], "g", [INFO("x", T.STRING, [2])], [INFO("y", T.STRING, None)])
+    with pytest.raises(ge.Error, match="string") as e:
+        ge.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    assert e.value.code == "E14001" and e.value.node == "the_node" and "number" in e.value.fix and "Cast" in e.value.fix
