@@ -326,3 +326,18 @@ def test_experimental_operators():
                             ("Crop", {"border": [1, 2, 3, 1]}, x[:, :, 2:-1, 1:-3]), ("Crop", {"border": [1, 2, 0, 0], "scale": [3, 4]}, x[:, :, 2:5, 1:5])):
         agrees(op, [x], want=[want], domain="", **attrs)
     agrees("DynamicSlice", [x, np.array([1, 2]), np.array([3, 6]), np.array([1, 3])], want=[x[:, 1:3, :, 2:6]], domain="", constants=[1, 2, 3])
+
+
+@pytest.mark.parametrize("op,inputs,attrs", [
+    ("GroupNorm", [(1, 3, 3, 4), (4,), (4,)], {"groups": 0}), ("GroupNorm", [(1, 3, 3, 4), (4,), (4,)], {"groups": 2, "activation": 2}),
+    ("GroupNorm", [(3, 4), (4,), (4,)], {"groups": 2}), ("UnfoldTensor", [(6,)], {"size": 0}), ("UnfoldTensor", [(6,)], {"size": 7}), ("UnfoldTensor", [(6,)], {"size": 2, "dim": 1}),
+    ("UnfoldTensor", [(6,)], {"size": 2**62}), ("CDist", [(2, 3), (4, 3)], {"metric": "cityblock"}), ("Rfft", [(4, 8)], {"signal_ndim": 2}), ("FusedGemm", [(2, 3), (3, 4)], {"activation": "Erf"}),
+    ("GatedRMSNorm", [(2, 4), (4,), (2, 4)], {"activation": "tanh"}), ("CausalConvWithState", [(1, 2, 4), (2, 1, 2)], {"ndim": 2}), ("FusedMatMul", [(3,), (3, 4)], {"transBatchA": 1}),
+    ("MRotaryEmbedding", [(1, 2, 3, 4), (3, 1, 3), (3, 2), (3, 2)], {"mrope_section": [1, 1]}), ("MatMulBnb4", [(2, 8), (8,), (1,)], {"K": 0, "N": 2, "block_size": 16})])
+def test_what_is_wrong_is_refused(op, inputs, attrs):
+    integers = {"MRotaryEmbedding": (1, np.int64), "MatMulBnb4": (1, B)}
+    arrays = [np.zeros(d, integers[op][1] if integers.get(op, (None,))[0] == k else F) for k, d in enumerate(inputs)]
+    model, _ = model_of(op, arrays, [F], attrs)
+    with pytest.raises(ge.Error) as e:
+        ge.compile(model)
+    assert e.value.code and op in str(e.value)
