@@ -20,7 +20,8 @@ namespace ge::kernels::testing {
 
 inline constexpr float kGuard = -12345.678f;
 
-enum class Layout { first, last, odd };  // channels first, channels last, gaps and permuted axes
+// Channels first, channels last, gaps and permuted axes, channels last with pixels a multiple of 2 KB apart.
+enum class Layout { first, last, odd, apart };
 
 // An operand of any layout; element order of `values()` is row-major over dims.
 template <class T>
@@ -30,7 +31,7 @@ class Operand {
       : dims_(std::move(dims)), strides_(dims_.size()), dtype_(dtype) {
     std::vector<size_t> order;  // innermost first
     for (size_t i = dims_.size(); i-- > 0;) order.push_back(i);
-    if (layout == Layout::last && dims_.size() > 2) {
+    if ((layout == Layout::last || layout == Layout::apart) && dims_.size() > 2) {
       order.erase(std::find(order.begin(), order.end(), 1));
       order.insert(order.begin(), 1);
     }
@@ -40,6 +41,7 @@ class Operand {
     for (size_t a : order) {
       strides_[a] = step;
       step *= std::max<int64_t>(dims_[a], 1) + (layout == Layout::odd ? 1 : 0);
+      if (layout == Layout::apart && a == 1) step = (step + 511) / 512 * 512;
     }
     data_.assign(static_cast<size_t>(step + 2 * kMargin), static_cast<T>(kGuard));
   }

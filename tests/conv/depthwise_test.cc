@@ -93,6 +93,32 @@ TEST(Depthwise, PixelsThatCollide) {
   }
 }
 
+// 3x3 windows whose pixels lie far apart take pairs of vectors: odd numbers of vectors, parts of one, every width of
+// a tile, odd heights.
+TEST(Depthwise, Pairs) {
+  for (Isa i : isas()) {
+    UseIsa use(i);
+    std::mt19937 rng(16);
+    for (int64_t s : {1, 2})
+      for (int64_t w = 4; w <= 24; ++w)
+        for (int64_t pads = 0; pads < 4; ++pads)
+          for (int64_t c : {16, 32, 48, 77}) {
+            ConvCase p;
+            p.n = pick(rng, {1, 2}), p.c = p.groups = p.m = c;
+            p.in[1] = pick(rng, {1, 2, 5, 6, 30}), p.in[2] = w;
+            p.k[1] = p.k[2] = 3, p.stride[1] = p.stride[2] = s;
+            p.begin[1] = pick(rng, {0, 1, 2}), p.end[1] = pick(rng, {0, 1, 2});
+            p.begin[2] = pads % 2, p.end[2] = pads / 2;
+            if (!p.size_output()) continue;
+            p.act = pick(rng, {0, 1, 2, 3}), p.residual = rng() % 2, p.bias = rng() % 4;
+            p.lx = Layout::apart, p.ly = pick(rng, {0, 1}) ? Layout::last : Layout::apart;
+            rng() % 4 ? check_conv(p, "cube.depthwise", rng) : check_program(p, "cube.depthwise", rng);
+            if (!HasFailure() && rng() % 4 == 0) check_conv_halves(p, "cube.depthwise", rng);
+            if (HasFailure()) return;
+          }
+  }
+}
+
 TEST(Depthwise, VectorProgram) {
   for (Isa i : isas()) {
     UseIsa use(i);

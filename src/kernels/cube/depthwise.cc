@@ -40,6 +40,7 @@ struct State {
   int64_t group = 1;  // channels of a group
   int64_t channel_pieces = 1;
   bool rows_together = false;  // several output rows at once: dw_rows()
+  bool pairs = false;          // of two vectors of channels
   int64_t packed_rows = 0;     // output rows whose part of x is copied together; 0: it is read where it lies
   int64_t packed_step = 0;     // floats from pixel to pixel of the copy
   int64_t block = kBlock;  // channels that go down the rows of a chunk together
@@ -103,6 +104,12 @@ bool takes_rows_together(const State& st) {
   return one_plane(s) && st.group == 1 && st.in_place && !st.scatter && !st.gather_residual && window && s.pad[2] <= 1 && right <= 1;
 }
 
+// True if two vectors of channels at a time are faster: what an output row reads of x is far apart.
+bool takes_pairs(const State& st) {
+  const ConvShape& s = st.s;
+  return st.rows_together && st.packed_rows == 0 && s.out[2] >= kMinPairsTile && s.xs[2] * s.stride[2] * 4 % kApart == 0;
+}
+
 // Fills st; the numbers are known to be sane.
 Status plan(const Call& call, State& st, std::string_view kernel) {
   const ConvShape& s = st.s;
@@ -123,6 +130,7 @@ Status plan(const Call& call, State& st, std::string_view kernel) {
   }
   st.rows_together = takes_rows_together(st);
   pack_input(st);
+  st.pairs = takes_pairs(st);
   st.sum_rows = st.rows_together ? 3 : 1;
   if (st.sums_apart && !st.scatter && !st.gather_residual)
     st.block = std::clamp<int64_t>(kSumsBytes / 64 / s.out[2] / st.sum_rows, 1, std::max<int64_t>(1, st.block / 16)) * 16;
@@ -202,6 +210,7 @@ Strip make_strip(const State& st, const Call& call, int64_t m0, int64_t n) {
   r.y_step = st.sums_apart ? n : st.y.s[2];
   r.residual_step = st.gather_residual ? n : st.residual.s[2];
   r.channels = n;
+  r.pairs = st.pairs && n >= 32;
   r.group = st.group;
   r.act = e.act, r.lo = e.lo, r.hi = e.hi, r.alpha = e.alpha;
   if (!st.tiles.empty()) r.tiles = st.tiles.data();
@@ -320,9 +329,8 @@ void run_row(Strip& p, const Pixel& at) {
   else if (st.scatter) scatter(p, reinterpret_cast<float*>(y));
 }
 
-// How many of the `left` output rows to compute together.
-int64_t next_rows(const Strip& p, int64_t left) {
-  const int64_t most = p.st.rows_together ? GE_ON_ISA(rows_together)(p.row) : 1;
+// How many of the `left` output rows to compute together, at most `most`.
+int64_t next_rows(int64_t most, int64_t left) {
   return left == most + 1 && most > 2 ? 2 : std::min(left, most);
 }
 
@@ -370,6 +378,7 @@ Status run_by_rows(const Call& call, const void* state, int64_t chunk) {
             m1 = std::min(s.m, c.end * 16);
     for (int64_t m0 = c.begin * 16; m0 < m1; m0 += st.block) {
       Strip p = make_strip(st, call, m0, std::min(st.block, m1 - m0));
+      const int64_t most = st.rows_together ? GE_ON_ISA(rows_together)(p.row) : 1;
       Pixel at = pixel_at(s, first * s.out[2]);
       int64_t left = 0;  // output rows whose input is at hand
       for (int64_t i = 0; i < count;) {
@@ -377,8 +386,8 @@ Status run_by_rows(const Call& call, const void* state, int64_t chunk) {
           left = std::min(count - i, s.out[1] - at.h);
           if (st.packed_rows) left = std::min(left, st.packed_rows), pack(p, at, left);
         }
-        const int64_t rows = next_rows(p, left);
-        rows > 1 ? run_rows(p, at, rows) : run_row(p, at);
+        const int64_t rows = next_rows(most, left);
+        rows > 1 || (most > 1 && p.row.pairs) ? run_rows(p, at, rows) : run_row(p, at);
         i += rows, left -= rows, at.h += rows;
         if (at.h == s.out[1]) at.h = 0, ++at.d;
         if (at.d == s.out[0]) at.d = 0, ++at.n;

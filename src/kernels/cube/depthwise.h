@@ -13,6 +13,7 @@ namespace ge::kernels::cube {
 // none, the first, the last, both, or any.
 inline constexpr int kMaxTile = 8;
 inline constexpr int kMaxRowsTile = 7;  // where several output rows are computed together
+inline constexpr int kMinPairsTile = 4;  // where they are for two vectors of channels at a time
 enum Edge { kInside = 0, kLeft = 1, kRight = 2, kBoth = 3, kAny = 4 };
 struct DepthwiseTile {
   int64_t begin = 0;
@@ -37,6 +38,7 @@ struct DepthwiseRow {
   // Several output rows together: x are all the input rows of these, null where outside, w all the
   // kernel rows; from an output row to the next:
   int64_t y_row = 0, residual_row = 0;
+  bool pairs = false;  // two vectors of channels at a time; no tile is narrower than kMinPairsTile
   int64_t channels = 0;
   int64_t group = 1;                     // channels of a group, in and out: 1, 2, 4 or 8
   const DepthwiseTile* tiles = nullptr;  // or null: depthwise_tile() gives them
