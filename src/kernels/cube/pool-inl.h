@@ -100,9 +100,56 @@ static void full_pixels(const FullWindows& w, int64_t c0, int64_t c1, float scal
   }
 }
 
+// One column of a window; it has a row.
+template <bool kMax, int U, bool kPart>
+GE_INLINE void full_column(const FullWindows& w, const float* x, int64_t n, V::F (&acc)[U]) {
+  GE_UNROLL
+  for (int u = 0; u < U; ++u) acc[u] = kPart ? V::load_n(x, n) : V::load(x + u * kLanes);
+  for (int64_t h = 1; h < w.rows; ++h) {
+    x += w.row_step;
+    GE_UNROLL
+    for (int u = 0; u < U; ++u) acc[u] = combine<kMax>(acc[u], kPart ? V::load_n(x, n) : V::load(x + u * kLanes));
+  }
+}
+
+// Windows that share all but one of their columns: each column is made once.
+template <bool kMax, int KW, int U, bool kPart>
+GE_INLINE void sliding_block(const FullWindows& w, const float* x, int64_t n, V::F scale, float* y) {
+  V::F column[KW][U];
+  GE_UNROLL
+  for (int k = 1; k < KW; ++k, x += w.x_step) full_column<kMax, U, kPart>(w, x, n, column[k]);
+  for (int64_t i = 0; i < w.pixels; ++i, x += w.x_step, y += w.y_step) {
+    V::F acc[U];
+    GE_UNROLL
+    for (int k = 1; k < KW; ++k) {
+      GE_UNROLL
+      for (int u = 0; u < U; ++u) column[k - 1][u] = column[k][u];
+    }
+    full_column<kMax, U, kPart>(w, x, n, column[KW - 1]);
+    GE_UNROLL
+    for (int u = 0; u < U; ++u) acc[u] = column[0][u];
+    GE_UNROLL
+    for (int k = 1; k < KW; ++k) {
+      GE_UNROLL
+      for (int u = 0; u < U; ++u) acc[u] = combine<kMax>(acc[u], column[k][u]);
+    }
+    store_block<kMax, U, kPart>(acc, n, scale, y);
+  }
+}
+
+template <bool kMax, int KW>
+static void sliding_pixels(const FullWindows& w, int64_t c0, int64_t c1, float scale) {
+  const V::F s = V::set1(scale);
+  int64_t c = c0;
+  for (; c + 2 * kLanes <= c1; c += 2 * kLanes) sliding_block<kMax, KW, 2, false>(w, w.x + c, 0, s, w.y + c);
+  for (; c + kLanes <= c1; c += kLanes) sliding_block<kMax, KW, 1, false>(w, w.x + c, 0, s, w.y + c);
+  if (c < c1) sliding_block<kMax, KW, 1, true>(w, w.x + c, c1 - c, s, w.y + c);
+}
+
 template <bool kMax>
 static void full_windows(const FullWindows& w, int64_t taps, int64_t c0, int64_t c1, float scale) {
-  if (taps == 2) full_pixels<kMax, 2>(w, c0, c1, scale);
+  if (w.rows > 0 && w.tap_step == w.x_step) taps == 2 ? sliding_pixels<kMax, 2>(w, c0, c1, scale) : sliding_pixels<kMax, 3>(w, c0, c1, scale);
+  else if (taps == 2) full_pixels<kMax, 2>(w, c0, c1, scale);
   else full_pixels<kMax, 3>(w, c0, c1, scale);
 }
 
