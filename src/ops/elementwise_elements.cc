@@ -35,6 +35,12 @@ std::optional<Dim> power(const Dim& a, const Dim& b) {
 // Integer division truncates; Dim's division floors. They agree unless exactly one side is negative.
 std::optional<Dim> divide(const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
+  if (not_negative(b) && !a.known()) {
+    Dim positive = not_negative(a) ? floordiv(a, b) : floordiv(max(a, Dim(0)), b);
+    // At most b - 1 below 0, as in (size - 1) / 2, rounds to 0.
+    bool rest = a.lower_bound() < 0 && !(b.known() && a.lower_bound() > -b.value());
+    return rest ? positive - floordiv(max(Dim(0) - a, Dim(0)), b) : positive;
+  }
   if (not_negative(a) && not_negative(b)) return floordiv(a, b);
   if (!a.known() || !b.known() || (b.is(-1) && a.is(INT64_MIN))) return std::nullopt;
   return Dim(a.value() / b.value());

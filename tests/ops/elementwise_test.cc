@@ -243,7 +243,12 @@ TEST(ElementwiseInfer, ShapeArithmetic) {
   EXPECT_EQ(two("Add", {s, 3}, {1, 2}), text({s + Dim(1), Dim(5)}));
   EXPECT_EQ(two("Mul", {s, 3}, {2}), text({s * Dim(2), Dim(6)}));
   EXPECT_EQ(two("Div", {s, -7}, {2, 2}), text({floordiv(s, Dim(2)), Dim(-3)}));
-  EXPECT_EQ(two("Div", {s - Dim(9)}, {2}), "unknown");  // may be negative: would not truncate
+  // What may be negative is rounded towards 0.
+  EXPECT_EQ(two("Div", {s - Dim(1)}, {2}), text({floordiv(max(s - Dim(1), Dim(0)), Dim(2))}));
+  std::string quotient = two("Div", {s - Dim(9)}, {2});
+  auto wide = Dim::parse(std::string_view(quotient).substr(1, quotient.size() - 2));
+  ASSERT_TRUE(wide.ok()) << quotient;
+  for (int64_t v : {0, 2, 8, 9, 10, 12}) EXPECT_EQ(*wide->eval([&](std::string_view) { return v; }), (v - 9) / 2) << v;
   EXPECT_EQ(two("Mod", {Dim(-7)}, {3}), "[2]");
   EXPECT_EQ(two("Equal", {s, s}, {s, -1}), "[1,0]");
   EXPECT_EQ(two("Less", {-1}, {s}), "[1]");
