@@ -59,10 +59,14 @@ Result<std::shared_ptr<std::byte>> Blocks::take(int64_t bytes) {
   auto it = free_.lower_bound(size);
   if (it != free_.end() && it->first <= size + size / 4) {
     size = it->first;
-    p = it->second;
+    p = it->second.data;
     free_.erase(it);
     idle_ -= static_cast<int64_t>(size);
   } else {
+    // Blocks of sizes that are no longer asked for make room: else they would stay and this one go, in every run.
+    const int64_t most = std::max(most_, used_ + static_cast<int64_t>(size));
+    while (used_ + idle_ + static_cast<int64_t>(size) > most)
+      drop(std::min_element(free_.begin(), free_.end(), [](auto& a, auto& b) { return a.second.since < b.second.since; }));
     p = static_cast<std::byte*>(::operator new(size, std::align_val_t(64), std::nothrow));
     if (!p) return error(code::kOutOfMemory, format("{} for a value of data-dependent size cannot be had.", bytes_text(static_cast<double>(size))));
   }
@@ -73,15 +77,18 @@ Result<std::shared_ptr<std::byte>> Blocks::take(int64_t bytes) {
 
 void Blocks::give_back(std::byte* p, size_t size) {
   used_ -= static_cast<int64_t>(size);
-  if (used_ + idle_ + static_cast<int64_t>(size) > most_) return ::operator delete(p, std::align_val_t(64));
-  free_.emplace(size, p);
   idle_ += static_cast<int64_t>(size);
+  free_.emplace(size, Idle{p, given_back_++});
+}
+
+void Blocks::drop(std::multimap<size_t, Idle>::iterator block) {
+  ::operator delete(block->second.data, std::align_val_t(64));
+  idle_ -= static_cast<int64_t>(block->first);
+  free_.erase(block);
 }
 
 void Blocks::trim() {
-  for (auto& [size, p] : free_) ::operator delete(p, std::align_val_t(64));
-  free_.clear();
-  idle_ = 0;
+  while (!free_.empty()) drop(free_.begin());
   most_ = used_;
 }
 

@@ -3,7 +3,7 @@
 // shared and never written once they are in a Value.
 //
 // Blocks: the memory of such values, and of segments after the first. Freed blocks are kept for the next
-// taker, at most as many bytes as were ever in use at one time.
+// taker, at most as many bytes as were ever in use at one time: those that nobody took for longest go first.
 #pragma once
 
 #include <cstddef>
@@ -56,9 +56,14 @@ class Blocks {
   Result<Value> own(const Value& v);
 
  private:
+  struct Idle {
+    std::byte* data;
+    int64_t since;
+  };
   void give_back(std::byte* p, size_t size);
-  std::multimap<size_t, std::byte*> free_;
-  int64_t used_ = 0, idle_ = 0, most_ = 0;
+  void drop(std::multimap<size_t, Idle>::iterator block);
+  std::multimap<size_t, Idle> free_;
+  int64_t used_ = 0, idle_ = 0, most_ = 0, given_back_ = 0;
 };
 
 }  // namespace ge::runtime

@@ -1,5 +1,6 @@
 // Programs that are more than a task list: nested graphs, sizes that data decide, values that are no tensors.
 #include <numeric>
+#include <set>
 
 #include "driver/compare.h"
 #include "ir/parse.h"
@@ -191,6 +192,22 @@ TEST(Flow, ValuesOfAnotherKindOrTypeAreRefused) {
     EXPECT_EQ(r.error().code, code::kInputMismatch);
   }
   EXPECT_FALSE(m->run(std::vector{condition, good}).ok());
+}
+
+TEST(Blocks, SizesThatAreNoLongerAskedForMakeRoomForThoseThatAre) {
+  runtime::Blocks blocks;
+  auto run = [&](std::vector<int64_t> sizes) {
+    std::vector<std::shared_ptr<std::byte>> held;
+    std::set<std::byte*> at;
+    for (int64_t n : sizes) held.push_back(*blocks.take(n)), at.insert(held.back().get());
+    return at;
+  };
+  run({1 << 20, 3 << 20});
+  const int64_t most = blocks.bytes();
+  run({400 << 10, 2500 << 10});
+  auto first = run({400 << 10, 2500 << 10});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(run({400 << 10, 2500 << 10}), first);
+  EXPECT_LE(blocks.bytes(), most);
 }
 
 }  // namespace
