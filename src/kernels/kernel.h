@@ -34,6 +34,9 @@ struct Work {
   int64_t scratch = 0;                 // bytes for each worker
   int64_t shared = 0;                  // bytes for the task, alive only while it runs
   std::shared_ptr<const void> state;   // made once for each Binding, read by every chunk
+  // What it writes is the same for all sizes and worth keeping: where its inputs are weights, it stays in the arena, and
+  // later runs leave the task out. Said or not said for all sizes alike.
+  bool once = false;
 };
 
 struct Kernel {

@@ -84,7 +84,7 @@ struct RunFilters {
 
 // The transformed weights, made in each run from those of a direct sum. Where the run chooses between both, the
 // convolution's sizes go with them.
-RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choose) {
+RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choose, bool kept) {
   Tensor direct = pack_conv(w, 1);
   auto& d = w.dims();
   auto& y = c.out_type(0).dims;
@@ -96,7 +96,7 @@ RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choos
   if (choose) {
     auto dilations = ir::attr_ints(c.node, "dilations");
     auto dilation = [&](size_t from_end) { return Dim(dilations.size() >= from_end ? dilations[dilations.size() - from_end] : 1); };
-    append(ints, {Dim(d[0]), rank == 5 ? y[0] * y[2] : y[0], rank >= 4 ? y[rank - 2] : Dim(1), y[rank - 1], dilation(2), dilation(1)});
+    append(ints, {Dim(d[0]), rank == 5 ? y[0] * y[2] : y[0], rank >= 4 ? y[rank - 2] : Dim(1), y[rank - 1], dilation(2), dilation(1), Dim(int64_t{kept})});
   }
   int64_t panels = (d[0] + 15) / 16;
   RunFilters f;
@@ -181,11 +181,12 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   Strided x_view;
   std::vector<Arg> in{input_as_f32(c, 0, x_view)};
   int tile = weights && x.dtype == DType::f32 ? static_cast<int>(ir::attr_int(c.node, "winograd", 0)) : 0;
+  const bool kept = ir::attr_int(c.node, "winograd_kept", 0) != 0;
   const bool stored = ir::attr_int(c.node, "winograd_stored", 0) != 0;
   const bool choose = tile && !stored && !known_dims(y.dims) && 5 + tail.extras.size() <= kernels::cube::kMostOfChoice;
   RunFilters run_filters;
   if (tile && stored) in.push_back(c.weight(pack_winograd(*weights, tile)));
-  else if (tile) in.push_back((run_filters = filters_of_run(c, *weights, tile, choose)).transformed);
+  else if (tile) in.push_back((run_filters = filters_of_run(c, *weights, tile, choose, kept)).transformed);
   else if (depthwise) in.push_back(c.weight(pack_depthwise(*weights)));
   else if (weights && computes_bf16(c.node)) in.push_back(c.weight(pair_panels(pack_conv(*weights, groups), w.dims[1].value())));
   else if (weights) in.push_back(c.weight(pack_conv(*weights, groups)));
@@ -210,6 +211,7 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   append(ints, s.dilations);
   append(ints, s.pad_begin);
   ints.push_back(Dim(tail.act));
+  if (choose) ints.push_back(Dim(int64_t{kept}));
   c.call(choose ? "cube.winograd_or_direct" : tile ? "cube.winograd" : depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints),
          {tail.p, tail.q}, encode_program(tail));
   if (cast) emit_copy(c, whole, DType::f32, c.out(), y.dtype);

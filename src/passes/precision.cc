@@ -201,6 +201,7 @@ Result<bool> precision(ir::Graph& g, PassContext& c) {
       n.attrs[ops::kCompute] = std::string("bf16");
       n.attrs.erase("winograd");
       n.attrs.erase("winograd_stored");
+      n.attrs.erase("winograd_kept");
     }
     c.trace.precision.push_back(std::move(r));
   }

@@ -1,7 +1,9 @@
 // Chooses the convolutions that run by minimal filtering (kernels/cube/winograd.h): attribute "winograd" of
 // ge.Conv, the size of the tile. Large maps transform their weights in each run; for small ones that takes too
 // long, and the file holds transformed weights ("winograd_stored"), which are 4 (tile 4) or 1.8 times (tile 2) as
-// large: by a static cost model, best gain a byte first, within a budget.
+// large: by a static cost model, best gain a byte first, within a budget. Where sizes are open, the run that finds
+// out chooses between both ways; what would be stored is then made, by the first run that wants it, of the weights of the
+// direct sum, and stays in the arena ("winograd_kept").
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,7 +22,8 @@ using ir::NodeId;
 struct Guess {
   double spatial, images;
 };
-constexpr Guess kGuesses[] = {{32, 1}, {8, 1}, {96, 1}, {32, 4}};
+constexpr Guess kGuesses[] = {{32, 1}, {8, 1}, {96, 1}, {32, 4}, {32, 16}, {32, 64}};
+constexpr double kFew = 4;             // images for which memory counts
 constexpr double kSmall = 256 << 10;  // bytes
 
 using kernels::cube::direct_cycles;
@@ -28,6 +31,29 @@ using kernels::cube::kLeastGain;
 using kernels::cube::filter_cycles;
 using kernels::cube::winograd_cycles;
 using Conv = kernels::cube::ConvCost;
+
+// A guess at a size, not outside of what its symbols' ranges and gears allow (sizes grow with their symbols).
+double within(const ir::Graph& g, const Dim& d, double guess) {
+  auto end = [&](bool most) -> std::optional<int64_t> {
+    auto value = d.eval([&](std::string_view name) -> std::optional<int64_t> {
+      auto symbol = g.symbols.find(name);
+      ir::SymbolInfo range = symbol == g.symbols.end() ? ir::SymbolInfo{} : symbol->second;
+      auto at = static_cast<size_t>(std::find(g.gears.symbols.begin(), g.gears.symbols.end(), name) - g.gears.symbols.begin());
+      if (at < g.gears.symbols.size()) {
+        auto less = [&](auto& a, auto& b) { return a[at] < b[at]; };
+        auto [low, high] = std::minmax_element(g.gears.sizes.begin(), g.gears.sizes.end(), less);
+        range.min = (*low)[at], range.max = (*high)[at];
+      }
+      if (most && range.max == INT64_MAX) return std::nullopt;
+      return most ? range.max : range.min;
+    });
+    return value.ok() ? std::optional(*value) : std::nullopt;
+  };
+  auto low = end(false), high = end(true);
+  if (low) guess = std::max(guess, static_cast<double>(*low));
+  if (high) guess = std::min(guess, static_cast<double>(std::max<int64_t>(*high, 1)));
+  return guess;
+}
 
 // Shape of a convolution that cube.winograd takes.
 std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess& guess = kGuesses[0]) {
@@ -44,9 +70,9 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess
   if (k[rank - 1] != 3 || (rank >= 4 && k[rank - 2] != 3 && k[rank - 2] != 1) || (rank == 5 && k[2] != 1)) return std::nullopt;
   Conv c;
   const double unknown = rank == 3 ? guess.spatial * guess.spatial / 8 : guess.spatial;  // a line is longer than an edge
-  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : unknown; };
+  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : within(g, d, unknown); };
   c.m = static_cast<double>(k[0]), c.c = static_cast<double>(k[1]);
-  c.images = (y.dims[0].known() ? size(y.dims[0]) : guess.images) * (rank == 5 ? size(y.dims[2]) : 1);
+  c.images = (y.dims[0].known() ? size(y.dims[0]) : within(g, y.dims[0], guess.images)) * (rank == 5 ? size(y.dims[2]) : 1);
   c.width = size(y.dims.back());
   c.two_axes = rank >= 4 && k[rank - 2] == 3;
   if (rank >= 4) c.height = size(y.dims[rank - 2]);
@@ -69,36 +95,51 @@ std::vector<Conv> scenarios(const ir::Graph& g, const ir::Node& n) {
   return out;
 }
 
-// Cycles that a tile gains, of those that the first guess takes: the mean of the shares gained. Where weights are
-// transformed in each run and the sizes are not known, the run takes the direct sum if that is faster.
-double gained(const std::vector<Conv>& all, int tile, bool stored) {
+enum class Filters : uint8_t { each_run, kept, stored };
+
+// Cycles that a tile gains, of those that the first guess takes: the mean of the shares gained. Where the file has no
+// transformed weights and the sizes are not known, the run takes the direct sum if that is faster.
+double gained(const std::vector<Conv>& all, int tile, Filters filters) {
   double sum = 0;
   for (auto& c : all) {
-    double direct = direct_cycles(c), gain = direct - winograd_cycles(c, tile) - (stored ? 0 : filter_cycles(c, tile));
-    sum += (stored || all.size() == 1 ? gain : std::max(0.0, gain)) / direct;
+    double direct = direct_cycles(c), gain = direct - winograd_cycles(c, tile) - (filters != Filters::each_run ? 0 : filter_cycles(c, tile));
+    sum += (filters == Filters::stored || all.size() == 1 ? gain : std::max(0.0, gain)) / direct;
   }
   return sum / static_cast<double>(all.size()) * direct_cycles(all[0]);
 }
 
-// Of input and output of a map of the first guess, the mean over numbers of images.
+// Of input and output of a map of the first guess, the mean over small numbers of images.
 double map_bytes(const std::vector<Conv>& all) {
   double images = 0, count = 0;
   for (auto& c : all)
-    if (c.height == all[0].height && c.width == all[0].width) images += c.images, ++count;
+    if (c.height == all[0].height && c.width == all[0].width && (c.images <= kFew || count == 0)) images += c.images, ++count;
   return 4 * images / count * all[0].height * all[0].width * (all[0].c + all[0].m);
 }
 
 struct Choice {
   NodeId node;
   int tile;
-  bool stored;
+  Filters filters;
   double gain;     // cycles
   double grown;    // bytes
 };
 
-double grown_bytes(const Conv& c, int tile) {
-  double edge = tile + 2, panels = std::ceil(c.m / 16) * 16;
-  return ((c.two_axes ? edge * edge : edge) - (c.two_axes ? 9 : 3)) * panels * c.c * 4;
+double grown_bytes(const Conv& c, int tile, Filters filters) {
+  double edge = tile + 2, panels = std::ceil(c.m / 16) * 16, taps = c.two_axes ? 9 : 3;
+  return ((c.two_axes ? edge * edge : edge) - (filters == Filters::kept ? 0 : taps)) * panels * c.c * 4;
+}
+
+// Runs as a task list in one arena, where something can stay; what does not is made in each run.
+bool has_one_arena(const ir::Graph& g) {
+  if (!g.scope.empty() || std::any_of(g.symbols.begin(), g.symbols.end(), [](auto& s) { return s.second.data; })) return false;
+  for (NodeId id : g.order()) {
+    auto& n = g.node(id);
+    for (auto v : n.outputs)
+      if (v && g.value(v).type.kind != ir::TypeKind::tensor) return false;
+    for (auto& [name, attr] : n.attrs)
+      if (std::holds_alternative<std::shared_ptr<ir::Graph>>(attr) || std::holds_alternative<std::vector<std::shared_ptr<ir::Graph>>>(attr)) return false;
+  }
+  return true;
 }
 
 double weight_bytes(const ir::Graph& g) {
@@ -116,29 +157,33 @@ std::optional<double> winograd_cost(const ir::Graph& g, const ir::Node& n) {
   auto conv = candidate(g, n);
   int tile = static_cast<int>(ir::attr_int(n, "winograd", 0));
   if (!conv || !tile) return std::nullopt;
-  return winograd_cycles(*conv, tile) + (ir::attr_int(n, "winograd_stored", 0) ? 0 : filter_cycles(*conv, tile));
+  return winograd_cycles(*conv, tile) + (ir::attr_int(n, "winograd_stored", 0) || ir::attr_int(n, "winograd_kept", 0) ? 0 : filter_cycles(*conv, tile));
 }
 
 Result<bool> winograd(ir::Graph& g, PassContext& c) {
   double budget = c.options.winograd_budget * weight_bytes(g);
   std::vector<Choice> choices;
   std::map<int, Choice> chosen;
+  const bool keeps = has_one_arena(g);
   for (NodeId id : g.order()) {
     auto all = scenarios(g, g.node(id));
     if (all.empty()) continue;
     auto* conv = &all[0];
     double direct = direct_cycles(*conv), unstored = 0;
     for (int tile : {2, 4}) {
-      double gain = gained(all, tile, false);
+      double gain = gained(all, tile, Filters::each_run);
       // The transformed weights lie in the arena meanwhile.
-      bool small = grown_bytes(*conv, tile) < map_bytes(all) + kSmall;
-      if (!small || gain < kLeastGain * direct || gain < unstored) continue;
+      bool small = grown_bytes(*conv, tile, Filters::each_run) < map_bytes(all) + kSmall;
+      // Where sizes are open the run decides: it need not pay for most of them.
+      const double least = all.size() > 1 ? 0 : kLeastGain * direct;
+      if (!small || gain <= least || gain < unstored) continue;
       unstored = gain;
-      chosen.insert_or_assign(id.v, Choice{id, tile, false, gain, 0});
+      chosen.insert_or_assign(id.v, Choice{id, tile, Filters::each_run, gain, 0});
     }
+    const Filters filters = keeps && all.size() > 1 ? Filters::kept : Filters::stored;
     for (int tile : {2, 4}) {
-      double gain = gained(all, tile, true);
-      if (gain > kLeastGain * direct && gain > unstored) choices.push_back({id, tile, true, gain, grown_bytes(*conv, tile)});
+      double gain = gained(all, tile, filters);
+      if (gain > kLeastGain * direct && gain > unstored) choices.push_back({id, tile, filters, gain, grown_bytes(*conv, tile, filters)});
     }
   }
   auto worth = [&](const Choice& x) {
@@ -151,7 +196,7 @@ Result<bool> winograd(ir::Graph& g, PassContext& c) {
     for (auto& choice : choices) {
       auto old = chosen.find(choice.node.v);
       bool better = old != chosen.end() && choice.gain > old->second.gain;
-      if (old != chosen.end() && (!better || (round == 0 && old->second.stored))) continue;
+      if (old != chosen.end() && (!better || (round == 0 && old->second.filters != Filters::each_run))) continue;
       double more = choice.grown - (better ? old->second.grown : 0);
       if (more > budget) continue;
       budget -= more;
@@ -161,7 +206,8 @@ Result<bool> winograd(ir::Graph& g, PassContext& c) {
     auto& n = g.node(choice.node);
     n.op = "ge.Conv";
     n.attrs["winograd"] = int64_t(choice.tile);
-    n.attrs["winograd_stored"] = int64_t(choice.stored);
+    n.attrs["winograd_stored"] = int64_t(choice.filters == Filters::stored);
+    if (choice.filters == Filters::kept) n.attrs["winograd_kept"] = int64_t(1);
   }
   return !chosen.empty();
 }

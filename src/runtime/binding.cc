@@ -167,7 +167,7 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
   }
   const Binding* like = options.like && options.like->program == &program && options.like->segment == segment ? options.like.get() : nullptr;
   for (size_t t = 0; t < b->tasks.size(); ++t) GE_RETURN_IF_ERROR(b->prepare_task(t, like));
-  GE_RETURN_IF_ERROR(b->place(options));
+  GE_RETURN_IF_ERROR(b->place(package, options));
   return std::shared_ptr<const Binding>(std::move(b));
 }
 
@@ -422,23 +422,43 @@ Status Binding::bind_task(const om::Package& package, int32_t index) {
   return ok();
 }
 
-Status Binding::place(const BindOptions& options) {
+// Buffers that stay from run to run and from binding to binding lie at the arena's start, in places that depend on no
+// size. The memory of a Frame does not stay.
+void Binding::place_kept(const om::Package& package) {
+  constexpr int64_t kPage = 4096;
+  const bool stays = std::any_of(tasks.begin(), tasks.end(), [](auto& t) { return t.work.once; }) && is_plain(package, *program);
+  for (auto& t : tasks) {
+    auto at = [&](int32_t i) { return placed[static_cast<size_t>(t.view0 + i)].buffer; };
+    auto is = [&](int32_t i, om::BufferKind kind) { return at(i) >= 0 && program->buffers[static_cast<size_t>(at(i))]->kind == kind; };
+    for (int32_t i = 0; i < t.inputs; ++i) t.work.once &= stays && is(i, om::BufferKind::weight);
+    for (int32_t i = t.inputs; i < t.inputs + t.outputs; ++i) t.work.once &= is(i, om::BufferKind::arena);
+    for (int32_t i = t.inputs; t.work.once && i < t.inputs + t.outputs; ++i) {
+      auto b = static_cast<size_t>(at(i));
+      if (buffer_offset[b] >= 0) continue;
+      buffer_offset[b] = kept;
+      kept += (buffer_bytes[b] + kPage - 1) / kPage * kPage;
+    }
+  }
+}
+
+Status Binding::place(const om::Package& package, const BindOptions& options) {
   auto start = std::chrono::steady_clock::now();
   const om::PlanT* stored = nullptr;
   for (auto& p : program->plans)
     if (segment == 0 && p->symbols == symbols && p->offsets.size() == program->buffers.size()) stored = p.get();
   std::vector<int64_t*> targets;
   buffer_offset.assign(program->buffers.size(), -1);
+  place_kept(package);
   // What lives on after the segment only has to stay clear of the rest of it.
   int32_t last_task = program->segments.size() < 2 ? INT32_MAX : program->segments[static_cast<size_t>(segment)]->end - 1;
   for (size_t i = 0; i < program->buffers.size(); ++i) {
     auto& b = *program->buffers[i];
-    if (b.kind != om::BufferKind::arena || !starts_here(b)) continue;
+    if (b.kind != om::BufferKind::arena || !starts_here(b) || buffer_offset[i] >= 0) continue;
     if (buffer_bytes[i] == om::kUnknown) return damaged(format("Buffer {} has no size yet.", i));
     arena::Interval x{b.first, std::min(b.last, last_task), buffer_bytes[i], b.align, -1};
     if (!program->reuse) x.first = 0, x.last = static_cast<int32_t>(program->tasks.size());
     if (stored) {
-      x.fixed = stored->offsets[i];
+      x.fixed = stored->offsets[i] - kept;
       if (x.fixed < 0 || x.fixed > kMaxBytes || x.fixed % b.align) return damaged(format("Buffer {} has no place in the plan.", i));
     }
     intervals.push_back(x);
@@ -460,19 +480,19 @@ Status Binding::place(const BindOptions& options) {
   }
   auto same = [](auto& a, auto& b) { return std::tie(a.first, a.last, a.size, a.align, a.fixed) == std::tie(b.first, b.last, b.size, b.align, b.fixed); };
   auto* like = options.like.get();
-  if (like && like->program == program && like->segment == segment && std::equal(intervals.begin(), intervals.end(), like->intervals.begin(), like->intervals.end(), same)) {
+  if (like && like->program == program && like->segment == segment && like->kept == kept && std::equal(intervals.begin(), intervals.end(), like->intervals.begin(), like->intervals.end(), same)) {
     offsets = like->offsets, arena = like->arena, lower_bound = like->lower_bound, proved = like->proved;
-    for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = offsets[i];
+    for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = kept + offsets[i];
     return ok();
   }
   arena::Options plan_options = options.plan;
   if (!program->reuse) plan_options.strategy = arena::Strategy::none;
   arena::Plan plan = arena::plan(intervals, plan_options);
   if (Verdict sound = arena::validate(intervals, plan.offset, plan.arena); !sound) return damaged("The memory plan is wrong: " + sound.why + ".");
-  for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = plan.offset[i];
+  for (size_t i = 0; i < intervals.size(); ++i) *targets[i] = kept + plan.offset[i];
   offsets = std::move(plan.offset);
-  arena = plan.arena;
-  lower_bound = plan.lower_bound;
+  arena = kept + plan.arena;
+  lower_bound = kept + plan.lower_bound;
   proved = plan.proved;
   plan_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return ok();

@@ -49,7 +49,7 @@ struct BoundTask {
   int32_t task = 0;                         // index in the Program
   const kernels::Kernel* kernel = nullptr;
   const om::CallT* call = nullptr;
-  kernels::Work work;
+  kernels::Work work;                       // once: its outputs are among what is kept
   int32_t view0 = 0;                        // first of its views (inputs, then outputs)
   int32_t inputs = 0, outputs = 0;
   int32_t int0 = 0;                         // its ints in Binding::ints
@@ -75,8 +75,9 @@ class Binding {
   std::vector<std::vector<int64_t>> input_dims, output_dims;  // output sizes may be om::kUnknown, see open_outputs
   bool open_outputs = false;                // an output's sizes are not known yet
   std::vector<arena::Interval> intervals;   // what is planned: buffers of the arena, then scratch of tasks
-  std::vector<int64_t> offsets;             // where each of them lies
-  int64_t arena = 0;                        // bytes, scratch for all threads included
+  std::vector<int64_t> offsets;             // where each of them lies behind `kept`
+  int64_t kept = 0;                         // bytes at the arena's start: what tasks write once for all runs
+  int64_t arena = 0;                        // bytes, `kept` and scratch for all threads included
   int64_t lower_bound = 0;
   int64_t scratch_peak = 0;                 // the largest task's scratch for all threads
   bool proved = false;
@@ -97,8 +98,9 @@ class Binding {
   Status bind_task(const om::Package& package, int32_t index);
   Status bind_view(const om::ViewT& v, bool written, bool executor, const std::string& where);
   bool starts_here(const om::BufferT& b) const;
+  void place_kept(const om::Package& package);
   Status prepare_task(size_t t, const Binding* like);
-  Status place(const BindOptions& options);
+  Status place(const om::Package& package, const BindOptions& options);
   std::vector<int64_t> pool_;               // dims and strides of all views
   std::vector<size_t> pool_at_;             // where each view's dims start, until pool_ is complete
 };

@@ -58,14 +58,15 @@ std::byte* reserve(size_t bytes) {
 
 // Memory for an arena that grows from `old_bytes` (0: none yet): the pages at hand move to it, so that only what is new
 // costs faults. A large one asks for huge pages: its first run then takes a few faults instead of thousands, and later
-// ones miss the TLB less. Null where there is no memory. The old arena is gone in any case.
-std::byte* grow_arena(std::byte* old, size_t old_bytes, size_t bytes) {
+// ones miss the TLB less. Null where there is no memory. The old arena is gone in any case; moved: what it held is there.
+std::byte* grow_arena(std::byte* old, size_t old_bytes, size_t bytes, bool& moved) {
   std::byte* to = reserve(bytes);
   void* p = MAP_FAILED;
   if (to && old) {
     madvise(old, old_bytes, MADV_NOHUGEPAGE);  // one mapping again, as moving asks for; huge pages at hand stay
     p = mremap(old, old_bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
   }
+  moved = p != MAP_FAILED;
   if (p == MAP_FAILED && old) munmap(old, old_bytes), old_bytes = 0;
   if (p == MAP_FAILED && to) p = mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (p == MAP_FAILED) {
@@ -87,6 +88,7 @@ void Context::trim() {
   frame_.reset();
   blocks_.trim();
   if (arena_) madvise(arena_, arena_size_, MADV_DONTNEED);
+  kept_.assign(kept_.size(), false);
 }
 
 Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights) {
@@ -94,12 +96,17 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
   size_t need = (static_cast<size_t>(b.arena) + 4095) / 4096 * 4096;
   if (need > arena_size_) {
     binding_ = nullptr;
-    arena_ = grow_arena(arena_, std::exchange(arena_size_, 0), need);
+    bool moved = false;
+    arena_ = grow_arena(arena_, std::exchange(arena_size_, 0), need, moved);
+    if (!moved) kept_.assign(kept_.size(), false);
     if (!arena_)
       return error(code::kOutOfMemory, format("{} for the arena cannot be had.", bytes_text(static_cast<double>(need))));
     arena_size_ = need;
+    // Its pages come with those of the arena, not with a later shape that is the first to want it.
+    if (b.kept && !moved) madvise(arena_, static_cast<size_t>(b.kept), MADV_POPULATE_WRITE);
   }
   binding_ = nullptr;
+  kept_.resize(b.program->tasks.size());
   patches_.clear();
   views_.assign(b.views.begin(), b.views.end());
   for (size_t i = 0; i < views_.size(); ++i) {
@@ -152,12 +159,14 @@ Status Context::run(const std::shared_ptr<const Binding>& binding, std::span<con
     const BoundTask& task = b.tasks[t];
     auto start = profile ? clock() : begin;
     Chunks chunks{&calls_[t], &task};
-    Status s = run.parallel(task.work.chunks, run_chunk, &chunks);
+    const auto at = static_cast<size_t>(task.task);
+    Status s = kept_[at] ? ok() : run.parallel(task.work.chunks, run_chunk, &chunks);
     if (!s.ok()) {
       Error e = std::move(s).take();
-      if (e.node.empty()) e.node = b.program->tasks[static_cast<size_t>(task.task)]->name;
+      if (e.node.empty()) e.node = b.program->tasks[at]->name;
       return e;
     }
+    kept_[at] = task.work.once && (kept_[at] || task.work.chunks > 0);
     if (profile) {
       auto us = [](auto d) { return std::chrono::duration<double, std::micro>(d).count(); };
       profile->entries.push_back({task.task, us(start - begin), us(clock() - start)});

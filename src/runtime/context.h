@@ -36,6 +36,7 @@ class Context {
  private:
   Status attach(const std::shared_ptr<const Binding>& binding, std::span<const std::byte> weights);
   std::shared_ptr<const Binding> binding_;
+  std::vector<bool> kept_;        // of the Program's tasks: what they write once is there
   std::byte* arena_ = nullptr;
   size_t arena_size_ = 0;
   std::vector<View> views_;

@@ -174,16 +174,18 @@ TEST(Winograd, ChosenByTheRun) {
       const int64_t tile = rng() % 3 ? 4 : 2, edge = tile + 2, panels = (p.m + 15) / 16;
       Floats packed = floats({panels, two_axes ? 9 : 3, p.c, 16}), made = floats({two_axes ? edge * edge : edge, panels, p.c, 16});
       std::copy_n(o.packed.view().as<float>(), packed.view().count(), packed.view().as<float>());
-      std::vector<int64_t> sizes = {tile, two_axes ? 2 : 1, p.m, p.n * p.out[0], p.out[1], p.out[2], p.dilation[1], p.dilation[2]};
+      std::vector<int64_t> sizes = {tile, two_axes ? 2 : 1, p.m, p.n * p.out[0], p.out[1], p.out[2], p.dilation[1], p.dilation[2], done % 3 == 0};
       Task filters{{packed.view()}, {made.view()}, sizes, {}, {}};
       auto work = find("cube.winograd_filters")->prepare(make_call(filters));
       ASSERT_TRUE(work.ok());
+      EXPECT_EQ(work->once, done % 3 == 0);
       ++(work->chunks == 0 ? direct : filtered);
       run_kernel("cube.winograd_filters", filters, rng);
       Task t = o.task(p);
       t.in.resize(std::max<size_t>(t.in.size(), 4));
       t.in[1] = made.view();
       t.in.push_back(packed.view());
+      t.ints.push_back(done % 3 == 0);
       run_kernel("cube.winograd_or_direct", t, rng);
       if (HasFatalFailure()) return;
       std::vector<double> want = o.want(p);
@@ -206,11 +208,12 @@ TEST(Winograd, PrepareIsTotal) {
   Floats packed = floats({2, 9, 6, 16}), made = floats({36, 2, 6, 16});
   packed.fill(rng);
   expect_total("cube.winograd_filters", Task{{packed.view()}, {made.view()}, {4, 2}, {}, {}});
-  expect_total("cube.winograd_filters", Task{{packed.view()}, {made.view()}, {4, 2, 20, 1, 30, 30, 1, 1}, {}, {}});
+  expect_total("cube.winograd_filters", Task{{packed.view()}, {made.view()}, {4, 2, 20, 1, 30, 30, 1, 1, 1}, {}, {}});
   Task either = o.winograd_task(p);
   either.in.resize(std::max<size_t>(either.in.size(), 4));
   either.in[1] = made.view();
   either.in.push_back(packed.view());
+  either.ints.push_back(0);
   expect_total("cube.winograd_or_direct", either);
 }
 

@@ -264,9 +264,10 @@ bool has_two_axes(const View& w) { return w.rank >= 4 && w.dims[w.rank - 2] == 3
 
 // Kernel "cube.winograd_filters": weights as cube.conv has them for one group, panels [ceil(M / 16)][taps][C][16]
 // f32, to those of cube.winograd, [frequencies][ceil(M / 16)][C][16], dense. ints [tile, axes (1 or 2)], or for
-// cube.winograd_or_direct [tile, axes, M, images, height, width, dilations of both]: nothing where that computes directly.
+// cube.winograd_or_direct [tile, axes, M, images, height, width, dilations of both, kept]: nothing where that computes
+// directly; kept: once for all runs.
 Result<Work> prepare_filters(const Call& call) {
-  if (call.in.size() != 1 || call.out.size() != 1 || (call.ints.size() != 2 && call.ints.size() != 8)) return error(code::kBadOp, "cube.winograd_filters: takes 1 input, 1 output and 2 or 8 integers");
+  if (call.in.size() != 1 || call.out.size() != 1 || (call.ints.size() != 2 && call.ints.size() != 9)) return error(code::kBadOp, "cube.winograd_filters: takes 1 input, 1 output and 2 or 9 integers");
   const int64_t tile = call.ints[0], axes = call.ints[1];
   if ((tile != 2 && tile != 4) || (axes != 1 && axes != 2)) return error(code::kBadOp, "cube.winograd_filters: no such tile");
   const View &w = call.in[0], &u = call.out[0];
@@ -276,11 +277,11 @@ Result<Work> prepare_filters(const Call& call) {
   const int64_t edge = tile + 2;
   GE_RETURN_IF_ERROR(check_packed(u, {axes == 2 ? edge * edge : edge, w.dims[0], w.dims[2], kPanel}, "cube.winograd_filters"));
   Work work;
-  if (auto& n = call.ints; n.size() == 8) {
+  if (auto& n = call.ints; n.size() == 9) {
     for (int64_t v : n)
       if (v < 0 || v > kMaxConvNumber) return error(code::kBadOp, "cube.winograd_filters: a size is out of range");
-    work.chunks = 0;
-    if (!pays_unstored({n[2], w.dims[2], n[3], n[4], n[5], n[6], n[7], axes == 2}, static_cast<int>(tile))) return work;
+    work.chunks = 0, work.once = n[8] != 0;
+    if (!pays_unstored({n[2], w.dims[2], n[3], n[4], n[5], n[6], n[7], axes == 2}, static_cast<int>(tile), work.once)) return work;
   }
   work.chunks = w.count() == 0 ? 0 : std::min(w.dims[0], chunk_count(w.dims[0], static_cast<double>(w.dims[2]) * 80));
   return work;

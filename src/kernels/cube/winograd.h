@@ -17,12 +17,13 @@ namespace ge::kernels::cube {
 int64_t packed_winograd_floats(const View& w, int tile);
 void pack_winograd_weights(const View& w, int tile, float* out);
 
-// Whether minimal filtering is worth transforming the weights in each run, for outputs of these sizes.
+// Whether minimal filtering is faster for outputs of these sizes: with weights that are transformed in each run, or
+// (kept) once, in the first.
 struct WinogradSizes {
   int64_t m = 0, c = 0, images = 0, height = 0, width = 0, dilation_h = 1, dilation_w = 1;
   bool two_axes = true;
 };
-bool pays_unstored(const WinogradSizes& s, int tile);
+bool pays_unstored(const WinogradSizes& s, int tile, bool kept);
 // Inputs that cube.winograd_or_direct takes at most.
 inline constexpr size_t kMostOfChoice = 24;
 

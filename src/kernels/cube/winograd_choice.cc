@@ -1,7 +1,7 @@
 // Kernel "cube.winograd_or_direct": a convolution whose sizes are known only when it is bound, as cube.winograd or as
 // cube.conv, whichever costs less there. Operands, parameters and epilogue as of cube.winograd, and last the weights of
-// cube.conv, whose transform another task has made of them (cube.winograd_filters, which decides alike). in_place: the
-// residual.
+// cube.conv, whose transform another task has made of them (cube.winograd_filters, which decides alike); the last of the
+// parameters: whether that is kept from run to run. in_place: the residual.
 #include <array>
 #include <utility>
 
@@ -37,9 +37,10 @@ Result<Work> prepare(const Call& call) {
   auto chosen = std::make_shared<Choice>();
   GE_TRY(ConvShape s, conv_shape(call, kName));
   if (call.in[1].rank != 4 || !call.in[1].dims) return error(code::kBadOp, format("{}: the transformed weights must have four axes", kName));
+  if (call.ints.size() != static_cast<size_t>(4 + 4 * s.rank)) return error(code::kBadOp, format("{}: takes {} parameters", kName, 4 + 4 * s.rank));
   const int64_t frequencies = call.in[1].dims[0], edge = s.k[1] == 3 ? 6 : 1;
   const int tile = frequencies == edge * 6 ? 4 : 2;
-  chosen->direct = !pays_unstored({s.m, s.c, s.n * s.out[0], s.out[1], s.out[2], s.dilation[1], s.dilation[2], s.k[1] == 3}, tile);
+  chosen->direct = !pays_unstored({s.m, s.c, s.n * s.out[0], s.out[1], s.out[2], s.dilation[1], s.dilation[2], s.k[1] == 3}, tile, call.ints.back() != 0);
   chosen->kernel = find(chosen->direct ? "cube.conv" : "cube.winograd");
   std::array<View, kMostOfChoice> in;
   GE_TRY(Work w, chosen->kernel->prepare(inner(call, *chosen, in)));
@@ -58,14 +59,14 @@ const Register r(Kernel{.name = kName, .unit = Unit::cube, .prepare = prepare, .
 
 }  // namespace
 
-bool pays_unstored(const WinogradSizes& s, int tile) {
+bool pays_unstored(const WinogradSizes& s, int tile, bool kept) {
   ConvCost c;
   auto number = [](int64_t v) { return static_cast<double>(v); };
   c.m = number(s.m), c.c = number(s.c), c.images = number(s.images), c.height = number(s.height), c.width = number(s.width);
   c.two_axes = s.two_axes;
   c.phases_w = std::min(c.width, number(s.dilation_w)), c.phases_h = s.two_axes ? std::min(c.height, number(s.dilation_h)) : 1;
   if (c.images * c.height * c.width <= 0) return false;
-  return winograd_cycles(c, tile) + filter_cycles(c, tile) < (1 - kLeastGain) * direct_cycles(c);
+  return winograd_cycles(c, tile) + (kept ? 0 : filter_cycles(c, tile)) < (1 - kLeastGain) * direct_cycles(c);
 }
 
 }  // namespace ge::kernels::cube
