@@ -11,6 +11,7 @@ namespace ge::runtime {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t(1) << 46;
+constexpr int64_t kStale = 64;  // blocks given back since; a run of some segments gives back fewer
 
 // Sizes in eighths of powers of two, so that a size a little larger than the last one fits into its block.
 size_t size_class(size_t bytes) {
@@ -63,10 +64,6 @@ Result<std::shared_ptr<std::byte>> Blocks::take(int64_t bytes) {
     free_.erase(it);
     idle_ -= static_cast<int64_t>(size);
   } else {
-    // Blocks of sizes that are no longer asked for make room: else they would stay and this one go, in every run.
-    const int64_t most = std::max(most_, used_ + static_cast<int64_t>(size));
-    while (used_ + idle_ + static_cast<int64_t>(size) > most)
-      drop(std::min_element(free_.begin(), free_.end(), [](auto& a, auto& b) { return a.second.since < b.second.since; }));
     p = static_cast<std::byte*>(::operator new(size, std::align_val_t(64), std::nothrow));
     if (!p) return error(code::kOutOfMemory, format("{} for a value of data-dependent size cannot be had.", bytes_text(static_cast<double>(size))));
   }
@@ -78,7 +75,14 @@ Result<std::shared_ptr<std::byte>> Blocks::take(int64_t bytes) {
 void Blocks::give_back(std::byte* p, size_t size) {
   used_ -= static_cast<int64_t>(size);
   idle_ += static_cast<int64_t>(size);
-  free_.emplace(size, Idle{p, given_back_++});
+  auto latest = free_.emplace(size, Idle{p, given_back_++});
+  // Where there is no room, a size that is no longer asked for goes: else it would stay, and this block go in every run.
+  while (used_ + idle_ > most_) {
+    auto oldest = std::min_element(free_.begin(), free_.end(), [](auto& a, auto& b) { return a.second.since < b.second.since; });
+    const bool stale = given_back_ - oldest->second.since > kStale;
+    drop(stale ? oldest : latest);
+    if (!stale) break;
+  }
 }
 
 void Blocks::drop(std::multimap<size_t, Idle>::iterator block) {

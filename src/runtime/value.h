@@ -3,7 +3,7 @@
 // shared and never written once they are in a Value.
 //
 // Blocks: the memory of such values, and of segments after the first. Freed blocks are kept for the next
-// taker, at most as many bytes as were ever in use at one time: those that nobody took for longest go first.
+// taker, at most as many bytes as were ever in use at one time; those that nobody took for long go first.
 #pragma once
 
 #include <cstddef>

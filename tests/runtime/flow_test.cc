@@ -204,10 +204,16 @@ TEST(Blocks, SizesThatAreNoLongerAskedForMakeRoomForThoseThatAre) {
   };
   run({1 << 20, 3 << 20});
   const int64_t most = blocks.bytes();
-  run({400 << 10, 2500 << 10});
+  for (int i = 0; i < 40; ++i) run({400 << 10, 2500 << 10});
   auto first = run({400 << 10, 2500 << 10});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(run({400 << 10, 2500 << 10}), first);
   EXPECT_LE(blocks.bytes(), most);
+  // A small block after the large one was given back does not drive it out.
+  std::byte* large = blocks.take(3 << 20)->get();
+  for (int i = 0; i < 3; ++i) {
+    blocks.take(1 << 10)->reset();
+    EXPECT_EQ(blocks.take(3 << 20)->get(), large);
+  }
 }
 
 }  // namespace
