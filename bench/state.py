@@ -1,9 +1,12 @@
 """Decoders with a KV cache: logits against PyTorch's, time and memory by position, beside ONNX Runtime without a state.
 
     python bench/state.py [NAME ...] [--positions 1,512,4096,16384] [--steps 8] [--threads 1] [--rounds 5]
+    python bench/state.py [NAME ...] --stored f32,f16,int8
 
 Each position is reached twice: by a prefill in pieces alone, and, from a fork, with the last steps one by one. Models are those of tests/models/decoders.py; the default are the two of 0.1 billion parameters.
 ONNX Runtime runs the same file without a state, pasts in and presents out, in turns with GE.
+--stored: instead, a token at each position with caches of random rows that are stored in these types, in turns; ratios
+are those of the same round.
 """
 
 import argparse
@@ -136,6 +139,41 @@ def measure(name, arguments, folder):
     return worst < 1e-3
 
 
+def filled(name, kind, position, capacity):
+    """A state that holds so many random rows, made by a model that only fills it."""
+    import ge
+    from onnx import TensorProto, helper
+    s, (_, presents) = decoders.sizes(name), decoders.port_names(name)
+    shape = [1, s["kv_heads"], "total", s["head_size"]]
+    nodes = [helper.make_node("Mul", ["rows", "rows"], ["square"])] + [helper.make_node("Add", ["square", "rows"], [p]) for p in presents]
+    graph = helper.make_graph(nodes, "fill", [helper.make_tensor_value_info("rows", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info(p, TensorProto.FLOAT, shape) for p in presents])
+    model = ge.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), state=f"auto:{capacity}", state_dtype=kind)
+    state = model.new_state()
+    model.run([np.random.default_rng(position).standard_normal((1, s["kv_heads"], position, s["head_size"]), np.float32)], state=state)
+    return state
+
+
+def compare(name, arguments):
+    """A token at each position with each type of storage: CPU time of this process, the types in turns."""
+    import ge
+    kinds, token = arguments.stored, decoders.tokens(name, 1)
+    positions = [p for p in arguments.positions if p <= decoders.sizes(name)["places"]]
+    capacity = max(positions) + arguments.rounds + 2
+    models = {k: ge.compile(decoders.export(name), state=f"auto:{capacity}", state_dtype=k, threads=arguments.threads) for k in kinds}
+    print(f"{name}: bytes a token " + ", ".join(f"{k} {m.report()['memory']['state_bytes_per_token']}" for k, m in models.items()))
+    for position in positions:
+        states, times = {k: filled(name, k, position, capacity) for k in kinds}, {k: [] for k in kinds}
+        for turn in range(arguments.rounds + 1):
+            for k in kinds:
+                begin = time.process_time()
+                models[k].run({"input_ids": token}, state=states[k])
+                if turn:
+                    times[k].append(1e3 * (time.process_time() - begin))
+        first = times[kinds[0]]
+        print(f"{position:9} " + "  ".join(f"{k} {statistics.median(t):.2f} ms ({statistics.median(a / b for a, b in zip(first, t)):.2f}x)" for k, t in times.items()), flush=True)
+
+
 def main():
     if sys.argv[1:2] == ["--worker"]:
         name, om, *numbers = sys.argv[2:]
@@ -147,7 +185,12 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--stored", type=lambda s: s.split(","))
     arguments = parser.parse_args()
+    if arguments.stored:
+        for name in arguments.names:
+            compare(name, arguments)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         good = [measure(name, arguments, folder) for name in arguments.names]
     return 0 if all(good) else 1

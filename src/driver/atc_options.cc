@@ -28,7 +28,7 @@ const std::vector<AtcOption>& atc_options() {
       {"dynamic_dims", compiler, "\"1,224;8,448\": the only sizes, one for each -1 of --input_shape"},
       {"input_hint_shape", compiler, "\"0:[1,3,224,224]\": sizes, by the input's number, whose memory is planned while compiling; others are planned when they come"},
       {"state", compiler, "auto, auto:4096 or \"in:out:axis:capacity;...\": inputs and outputs (a KV cache) that the runtime keeps from run to run (not in real ATC)"},
-      {"state_dtype", compiler, "f32 (default), f16 or bf16: how states of f32 are stored (not in real ATC)"},
+      {"state_dtype", compiler, "f32 (default), f16, bf16 or int8: how states of f32 are stored (not in real ATC)"},
       {"input_format", compiler, "NCHW (default), NHWC: inputs of rank 4 are fed channels-last, NCDHW, ND"},
       {"external_weight", compiler, "0: weights in the .om (default), 1: each in a file weight/weight_<hash> beside it, 2: all in <output>_weight_combined"},
       {"out_nodes", compiler, "\"node:0;node2:1\" or names of values: where the model ends"},

@@ -61,7 +61,7 @@ Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerRe
   r["states"] = Json::array();
   int64_t capacity = 0, row = 0;
   for (auto& s : lowered.states) {
-    r["states"].push_back({{"name", s.name}, {"input", s.input}, {"output", s.output}, {"update", s.update}, {"why", s.why}, {"converted", s.converted}, {"bytes", s.capacity}, {"bytes_per_token", s.row}});
+    r["states"].push_back({{"name", s.name}, {"input", s.input}, {"output", s.output}, {"update", s.update}, {"why", s.why}, {"converted", s.converted}, {"unfit", s.unfit}, {"bytes", s.capacity}, {"bytes_per_token", s.row}});
     capacity += s.capacity, row += s.row;
   }
   r["memory"]["state"] = capacity;
@@ -89,7 +89,7 @@ Status edit(ir::Graph& g, const Options& o) {
   if (!o.state.empty()) {
     GE_RETURN_IF_ERROR(passes::infer(g));
     GE_TRY(bool refined, mark_states(g, o.state));
-    if (o.state_dtype != "f32") store_states(g, o.state_dtype == "f16" ? DType::f16 : DType::bf16);
+    if (o.state_dtype != "f32") store_states(g, o.state_dtype == "f16" ? DType::f16 : o.state_dtype == "int8" ? DType::i8 : DType::bf16);
     if (refined || o.state_dtype != "f32") GE_RETURN_IF_ERROR(passes::infer(g));
   }
   set_order(g, o.topo_sorting_mode);

@@ -16,7 +16,7 @@ const Json& form() {
     "closed?": [{"nodes": [""], "why": "", "help": ""}],
     "switched_off": [""],
     "reference_ops": [""],
-    "states?": [{"name": "", "input": "", "output": "", "update": "", "why": "", "converted": ""}],
+    "states?": [{"name": "", "input": "", "output": "", "update": "", "why": "", "converted": "", "unfit?": ""}],
     "memory": {"weights": 0, "state_bytes_per_token?": 0, "arena?": 0, "lower_bound?": 0, "proved?": true, "threads?": 0},
     "precision?": {"mode": "", "notes?": [""], "bf16": [""], "f32": [{"node": "", "why": ""}], "gain?": {"model": 0.5},
                    "bf16_would?": {"nodes": 0, "model": 0.5}, "difference?": 0.5},

@@ -96,7 +96,7 @@ const Entry kOptions[] = {
        return ok();
      }},
     {"state", [](Options& o, const std::string&, const std::string& v) -> Status { o.state = v == "off" || v == "0" ? "" : v; return ok(); }},
-    {"state_dtype", [](Options& o, const std::string& n, const std::string& v) { return set_choice(o.state_dtype, n, v, {"f32", "f16", "bf16"}); }},
+    {"state_dtype", [](Options& o, const std::string& n, const std::string& v) { return set_choice(o.state_dtype, n, v, {"f32", "f16", "bf16", "int8"}); }},
     {"input_shape_range", [](Options& o, const std::string&, const std::string& v) -> Status {
        // The older spelling: the sizes stand in brackets.
        std::string plain;

@@ -31,7 +31,7 @@ struct Options {
   std::string dynamic_batch_size, dynamic_image_size, dynamic_dims;  // gears: the only sizes for the -1 of input_shape
   std::string input_hint_shape;          // "0:[3,224]": sizes for which memory is planned while compiling
   std::string state;                     // "auto" or "in:out[:axis[:capacity]];...": caches that live from run to run (states.h)
-  std::string state_dtype = "f32";       // how states of f32 are stored: f32, f16 or bf16
+  std::string state_dtype = "f32";       // how states of f32 are stored: f32, f16, bf16 or int8
   std::vector<std::string> feed;         // inputs with a default in the model that are fed all the same
   bool reuse_memory = true;              // arena, views, in place; off to see what they give
   bool fusion = true;                    // off: no rule at all, vector programs included

@@ -250,38 +250,94 @@ class Marking {
   bool refined_ = false;
 };
 
-ValueId cast(ir::Graph& g, ValueId v, DType to, const std::string& name) {
-  ir::Type type = g.value(v).type;
-  type.dtype = to;
-  ValueId made = g.add_value(name, type);
-  g.add_node("Cast", {v}, {made}, {{"to", static_cast<int64_t>(to)}}, name);
-  return made;
+// Why the rows of the last axis of a state are not stored as bytes with a scale each; "" where they are.
+std::string unfit_for_bytes(const ir::Graph& g, const ir::State& s) {
+  ValueId in = s.input >= 0 ? g.inputs[static_cast<size_t>(s.input)] : ValueId{}, out = s.output >= 0 ? g.outputs[static_cast<size_t>(s.output)] : ValueId{};
+  auto& type = g.value(in ? in : out).type;
+  if (type.rank() < 2) return "it has no rows";
+  if (s.axis == type.rank() - 1) return "it grows along its last axis, that of the rows which have a scale each";
+  if (auto& width = type.dims.back(); !width.known() || width.value() < 2) return "its rows are of one value";
+  if (s.axis >= 0 || in == out) return "";
+  ir::NodeId id = g.value(out).producer;
+  bool replaced = id && (g.node(id).op == "TensorScatter" || g.node(id).op == "ScatterND") && g.node(id).inputs[0] == in;
+  return replaced ? "" : "it does not grow: each run may make all of it anew";
 }
+
+// States of f32 as their type says, between the operators that widen and narrow them.
+class Storing {
+ public:
+  Storing(ir::Graph& g, DType type) : g_(g), type_(type) {}
+
+  void run() {
+    const size_t count = g_.states.size();
+    for (size_t i = 0; i < count; ++i) {
+      auto& s = g_.states[i];
+      if (g_.value(s.input >= 0 ? g_.inputs[static_cast<size_t>(s.input)] : g_.outputs[static_cast<size_t>(s.output)]).type.dtype != DType::f32) continue;
+      if (type_ == DType::i8) s.unfit = unfit_for_bytes(g_, s);
+      if (s.unfit.empty()) store(i);
+    }
+  }
+
+ private:
+  void store(size_t i) {
+    ir::State& s = g_.states[i];
+    ir::State scale{s.name + ".scale", -1, -1, s.axis, s.capacity, ""};
+    ValueId in = s.input >= 0 ? g_.inputs[static_cast<size_t>(s.input)] : ValueId{}, in_scale;
+    ValueId out = s.output >= 0 ? g_.outputs[static_cast<size_t>(s.output)] : ValueId{};
+    if (in) {
+      auto wide = g_.value(in).type;
+      g_.value(in).type.dtype = type_;
+      if (type_ == DType::i8) {
+        scale.input = static_cast<int>(g_.inputs.size());
+        in_scale = g_.add_input(g_.value(in).name + ".scale", scale_type(wide));
+      }
+      ValueId made = g_.add_value(g_.value(in).name + ".f32", std::move(wide));
+      // All that read it read that.
+      g_.replace_uses(in, made);
+      ir::NodeId id = in_scale ? g_.add_node("ge.DequantizeRows", {in, in_scale}, {made}, {}, g_.value(made).name)
+                               : g_.add_node("Cast", {in}, {made}, {{"to", static_cast<int64_t>(DType::f32)}}, g_.value(made).name);
+      g_.node(id).rank = -1;
+    }
+    if (out) {
+      auto at = static_cast<size_t>(s.output);
+      const std::string name = g_.output_names[at];
+      ValueId out_scale = in_scale;
+      if (out == in) g_.set_graph_output(at, in);
+      else g_.set_graph_output(at, narrowed(g_.outputs[at], name, out_scale));   // what was an input may be wide now
+      if (out_scale) {
+        scale.output = static_cast<int>(g_.outputs.size());
+        g_.add_graph_output(out_scale, name + ".scale");
+      }
+    }
+    if (type_ == DType::i8) g_.states.push_back(std::move(scale));
+  }
+
+  ValueId narrowed(ValueId v, const std::string& name, ValueId& scale) {
+    ir::Type type = g_.value(v).type;
+    type.dtype = type_;
+    ValueId made = g_.add_value(name + ".stored", type);
+    if (type_ != DType::i8) {
+      g_.add_node("Cast", {v}, {made}, {{"to", static_cast<int64_t>(type_)}}, name + ".stored");
+      return made;
+    }
+    scale = g_.add_value(name + ".scale", scale_type(type));
+    g_.add_node("ge.QuantizeRows", {v}, {made, scale}, {}, name + ".stored");
+    return made;
+  }
+
+  static ir::Type scale_type(ir::Type rows) {
+    rows.dtype = DType::f32;
+    rows.dims.back() = Dim(1);
+    return rows;
+  }
+
+  ir::Graph& g_;
+  DType type_;
+};
 
 }  // namespace
 
-void store_states(ir::Graph& g, DType type) {
-  for (auto& s : g.states) {
-    ValueId in = s.input >= 0 ? g.inputs[static_cast<size_t>(s.input)] : ValueId{};
-    ValueId out = s.output >= 0 ? g.outputs[static_cast<size_t>(s.output)] : ValueId{};
-    if (g.value(in ? in : out).type.dtype != DType::f32) continue;
-    if (in) {
-      g.value(in).type.dtype = type;
-      ValueId wide = cast(g, in, DType::f32, g.value(in).name + ".f32");
-      // All that read it read that, but for the Cast itself.
-      ir::NodeId id = g.value(wide).producer;
-      g.node(id).rank = -1;
-      g.replace_uses(in, wide);
-      g.set_input(id, 0, in);
-    }
-    if (out == in && out) {
-      g.set_graph_output(static_cast<size_t>(s.output), in);
-    } else if (out) {
-      ValueId now = g.outputs[static_cast<size_t>(s.output)];   // may have been an input that is wide now
-      g.set_graph_output(static_cast<size_t>(s.output), cast(g, now, type, g.output_names[static_cast<size_t>(s.output)] + ".stored"));
-    }
-  }
-}
+void store_states(ir::Graph& g, DType type) { Storing(g, type).run(); }
 
 Result<bool> mark_states(ir::Graph& g, const std::string& text) { return Marking(g).run(text); }
 

@@ -103,6 +103,7 @@ struct State {
   int input = -1, output = -1;           // numbers; -1: none
   int axis = -1;                         // that grows; -1: none does
   int64_t capacity = 0;                  // of that axis
+  std::string unfit = {};                // why it is not stored in the type that was asked for; not part of its text
 };
 
 class Graph {

@@ -419,7 +419,7 @@ Status Lowering::lower_graphs() {
 std::string Lowering::converter(ValueId v) const {
   for (auto& u : g_.value(v).uses) {
     auto& n = g_.node(u.node);
-    if (n.op == "Cast" || n.op == "ge.Vector") return n.name;
+    if (n.op == "Cast" || n.op == "ge.Vector" || n.op == "ge.DequantizeRows") return n.name;
     auto* op = ops::find(n.op);
     if (!op || !op->view || u.index != 0) continue;
     for (ValueId out : n.outputs)
@@ -438,9 +438,9 @@ void Lowering::report_states() {
     if (s.input >= 0) r.input = g_.value(g_.inputs[static_cast<size_t>(s.input)]).name;
     if (s.output >= 0) r.output = g_.output_names[static_cast<size_t>(s.output)];
     r.update = kUpdates[static_cast<int>(place.update)];
-    r.why = place.why;
+    r.why = place.why, r.unfit = s.unfit;
     for (ValueId v : {s.input >= 0 ? g_.inputs[static_cast<size_t>(s.input)] : ValueId{}, s.output >= 0 ? g_.outputs[static_cast<size_t>(s.output)] : ValueId{}})
-      if (v && size_of(g_.value(v).type.dtype) == 2) r.converted = converter(v);
+      if (v && r.converted.empty() && (size_of(g_.value(v).type.dtype) == 2 || g_.value(v).type.dtype == DType::i8)) r.converted = converter(v);
     // Of one sequence where their number is open.
     r.capacity = size_of(placement_.storages()[static_cast<size_t>(place.storage)].dtype);
     for (auto& d : place.capacity)

@@ -32,6 +32,7 @@ struct LowerReport {
   struct State {
     std::string name, input, output, update, why;   // update: kept, appended, replaced, written or copied
     std::string converted;                          // the node that converts all of it at every run, or empty
+    std::string unfit;                              // why it is not stored in the type that was asked for, or empty
     int64_t capacity = 0, row = 0;                  // bytes; row: of one entry of the axis that grows
   };
   std::vector<State> states;

@@ -1,8 +1,9 @@
 // ge.Attention: softmax(scale * q x kt + mask) x v over the last axes, tiled: no matrix of all scores.
 // Inputs q [..., S, D], kt [..., D, T] (already transposed: usually a view), v [..., T, Dv], mask f32 added
 // or bool (false: the score becomes `masked`), broadcastable to [..., S, T]. Rank 2 to 4; leading axes equal,
-// but in rank 4 each head of kt and v may serve several heads of q that lie side by side. kt and v may be f16 or bf16 (a cache that is
-// stored so); they are widened where they are read.
+// but in rank 4 each head of kt and v may serve several heads of q that lie side by side. kt and v may be f16, bf16 or i8 (a cache that
+// is stored so); they are widened where they are read. i8 is multiplied by the scales kt_scale f32 [..., 1, T] and
+// v_scale f32 [..., T, 1], inputs 4 and 5.
 #include <limits>
 
 #include "ops/bf16.h"
@@ -55,9 +56,11 @@ Status lower(LowerContext& c) {
   GE_TRY(Dim offset, Dim::parse(ir::attr_string(c.node, "offset", "0")));
   Arg mask;
   if (c.has(3)) mask = c.in_as(3, rank4(c.view(3), rank));
+  std::vector<Arg> in{c.in_as(0, q), k_arg, v_arg, mask};
+  if (c.inputs() > 4) in.insert(in.end(), {c.has(4) ? c.in_as(4, transposed_last(rank4(c.view(4), rank))) : Arg{}, c.has(5) ? c.in_as(5, rank4(c.view(5), rank)) : Arg{}});
   std::vector<Dim> ints{ir::attr_int(c.node, "causal", 0), offset, ir::attr_int(c.node, "rows", 0)};
   if (computes_bf16(c.node)) ints.insert(ints.end(), {Dim(1), keys});
-  c.call("cube.attention", {c.in_as(0, q), k_arg, v_arg, mask}, {c.out_as(0, rank4(c.out_view(), rank))}, std::move(ints),
+  c.call("cube.attention", std::move(in), {c.out_as(0, rank4(c.out_view(), rank))}, std::move(ints),
          {ir::attr_float(c.node, "scale", 1), ir::attr_float(c.node, "softcap", 0), ir::attr_float(c.node, "masked", -std::numeric_limits<double>::infinity())});
   return ok();
 }
@@ -73,7 +76,7 @@ std::vector<int> layout(const Graph& g, const Node& n) {
 
 const Register r(OpDef{.name = "ge.Attention",
                        .min_inputs = 3,
-                       .max_inputs = 4,
+                       .max_inputs = 6,
                        .attrs = {{"scale", "factor of the scores"},
                                  {"causal", "1: query i sees keys j <= i + offset; 2: j <= i + T - S"},
                                  {"offset", "an expression; absent: 0"},

@@ -89,7 +89,7 @@ Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
 Result<bool> sink_transposes(ir::Graph& g, PassContext& c);   // below elementwise nodes
 Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
 Result<bool> loop_invariants(ir::Graph& g, PassContext& c);   // made once, not in each iteration
-Result<bool> narrow_caches(ir::Graph& g, PassContext& c); // states are appended to in the type that they are stored in
+Result<bool> narrow_caches(ir::Graph& g, PassContext& c); // states are appended to as they are stored
 Result<bool> winograd(ir::Graph& g, PassContext& c);      // convolutions by minimal filtering
 Result<bool> precision(ir::Graph& g, PassContext& c);     // operands of products in bf16
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes

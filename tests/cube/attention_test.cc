@@ -16,8 +16,10 @@ struct Attention {
   double scale = 0.3, softcap = 0, masked = -kInf, tolerance = 1e-5;
   Tensor<> q, k, v, out, mask;
   Tensor<uint8_t> seen;
+  Tensor<> k_scale, v_scale;
   int mask_kind = 0;  // 1: f32, 2: bool
-  bool k_narrow = false, v_narrow = false;   // given in 16 bits, as they lie; their numbers have no more
+  bool k_narrow = false, v_narrow = false;   // given in 16 or 8 bits, as they lie; their numbers have no more
+  bool bytes = false;  // 8 bits, and a scale for each key
   bool half = false;  // f16, not bf16
   bool bf16 = false;  // q, k and v hold bf16s: only the weights of the values lose digits
 
@@ -27,7 +29,11 @@ struct Attention {
     if (bf16)
       for (auto* x : {&q, &k, &v}) x->each([](float& f) { f = bf16_to_f32(f32_to_bf16(f)); });
     for (auto* x : {k_narrow ? &k : nullptr, v_narrow ? &v : nullptr})
-      if (x) x->each([&](float& f) { f = half ? f16_to_f32(f32_to_f16(f)) : bf16_to_f32(f32_to_bf16(f)); });
+      if (x && !bytes) x->each([&](float& f) { f = half ? f16_to_f32(f32_to_f16(f)) : bf16_to_f32(f32_to_bf16(f)); });
+    k_scale = some({b, hkv, t, 1}), v_scale = some({b, hkv, t, 1});
+    for (auto* s : {&k_scale, &v_scale}) s->each([](float& f) { f = pick(0, 20) ? 0.03f * std::abs(f) : 0; });
+    if (bytes && k_narrow) round(k, k_scale);
+    if (bytes && v_narrow) round(v, v_scale);
     auto thin = [&](int64_t x) { return odd && pick(0, 2) == 0 ? 1 : x; };
     const Dims md = {thin(b), thin(h), thin(s), thin(t)};
     mask = some(md);
@@ -48,6 +54,29 @@ struct Attention {
     return p;
   }
 
+  // Its numbers as whole multiples of their rows' scales.
+  static void round(Tensor<>& x, const Tensor<>& scale) {
+    for (int64_t i = 0; i < x.count(); ++i) {
+      const float s = scale.memory[static_cast<size_t>(scale.base + scale.index(i / x.dims[3]))];
+      float& f = x.memory[static_cast<size_t>(x.base + x.index(i))];
+      f = s == 0 ? 0 : std::clamp(std::nearbyint(f / s), -127.f, 127.f) * s;
+    }
+  }
+
+  // The numbers that round() gave as bytes, in the same places.
+  static Tensor<int8_t> bytes_of(const Tensor<>& x, const Tensor<>& scale) {
+    Tensor<int8_t> out;
+    out.dims = x.dims, out.strides = x.strides, out.base = x.base, out.type = DType::i8;
+    out.memory.assign(x.memory.size(), 0);
+    for (int64_t i = 0; i < x.count(); ++i) {
+      const float s = scale.memory[static_cast<size_t>(scale.base + scale.index(i / x.dims[3]))];
+      const auto at = static_cast<size_t>(x.base + x.index(i));
+      out.memory[at] = static_cast<int8_t>(s == 0 ? pick(-127, 127) : std::nearbyint(x.memory[at] / s));
+    }
+    out.before = out.memory;
+    return out;
+  }
+
   // The same numbers in 16 bits, in the same places.
   Tensor<uint16_t> narrowed(const Tensor<>& x) const {
     Tensor<uint16_t> out;
@@ -60,16 +89,18 @@ struct Attention {
   void run() {
     Tensor<> kp, vp;
     Tensor<uint16_t> kn, vn;
-    if (k_narrow) k_packed = false, kn = narrowed(k);
-    if (v_narrow) v_packed = false, vn = narrowed(v);
+    Tensor<int8_t> kb, vb;
+    if (k_narrow) k_packed = false, bytes ? void(kb = bytes_of(k, k_scale)) : void(kn = narrowed(k));
+    if (v_narrow) v_packed = false, bytes ? void(vb = bytes_of(v, v_scale)) : void(vn = narrowed(v));
     Tensor<uint16_t> kp16, vp16;
     if (k_packed && bf16) kp16 = pack<uint16_t>(k, true);
     else if (k_packed) kp = pack<float>(k, true);
     if (v_packed && bf16) vp16 = pack<uint16_t>(v, false);
     else if (v_packed) vp = pack<float>(v, false);
     Task task;
-    task.in = {q.view(), k_narrow ? kn.view() : !k_packed ? k.view() : bf16 ? kp16.view() : kp.view(), v_narrow ? vn.view() : !v_packed ? v.view() : bf16 ? vp16.view() : vp.view(),
+    task.in = {q.view(), k_narrow ? bytes ? kb.view() : kn.view() : !k_packed ? k.view() : bf16 ? kp16.view() : kp.view(), v_narrow ? bytes ? vb.view() : vn.view() : !v_packed ? v.view() : bf16 ? vp16.view() : vp.view(),
                mask_kind == 1 ? mask.view() : mask_kind == 2 ? seen.view() : View{}};
+    if (bytes) task.in.insert(task.in.end(), {k_narrow ? k_scale.view() : View{}, v_narrow ? v_scale.view() : View{}});
     task.out = {out.view()}, task.ints = {causal, offset, rows}, task.floats = {scale, softcap, masked};
     if (bf16) task.ints.insert(task.ints.end(), {1, t});
     run_task("cube.attention", task);
@@ -161,16 +192,16 @@ TEST(Attention, RandomShapesOnEveryIsa) {
   });
 }
 
-// A cache that is stored in 16 bits: widened as it is read, by one token and by many.
-TEST(Attention, KeysAndValuesIn16Bits) {
+// A cache that is stored in 16 or 8 bits: widened as it is read, by one token and by many.
+TEST(Attention, KeysAndValuesIn16And8Bits) {
   each_isa([] {
-    for (int round = 0; round < 150; ++round) {
+    for (int round = 0; round < 250; ++round) {
       Attention a;
       a.k_narrow = pick(0, 3) != 0, a.v_narrow = !a.k_narrow || pick(0, 3) != 0;
       a.b = pick_of({1, 1, 2}), a.hkv = pick_of({1, 2, 3}), a.h = a.hkv * pick_of({1, 1, 2, 5});
       a.s = pick_of({0, 1, 1, 2, 3, 7, 17, 50}), a.t = pick_of({0, 1, 2, 5, 15, 16, 17, 64, 101, 1301});
       a.d = pick_of({0, 1, 3, 8, 16, 33, 64}), a.dv = pick_of({0, 1, 5, 16, 31, 64, 72});
-      a.half = pick(0, 1), a.bf16 = !a.half && pick(0, 2) == 0;
+      a.bytes = pick(0, 1), a.half = pick(0, 1), a.bf16 = !a.bytes && !a.half && pick(0, 2) == 0;
       if (a.bf16) a.tolerance = 2.1e-3;
       a.causal = pick(0, 2), a.offset = pick_of({0, 0, 1, -2, 9});
       a.mask_kind = static_cast<int>(pick(0, 2));

@@ -53,6 +53,14 @@ std::vector<Good> good_tasks() {
       {"cube.integer_product", {bytes({2, 9, 7, 6}), bytes({3, 14, 16, 4}, DType::i8), bytes({48}, DType::i32), bytes({})},
        {bytes({2, 5, 4, 33}, DType::i32)}, {2, 1, 3, 3, 2, 2, 1, 1, 1, 1}, {}},
       {"cube.attention", {dense({2, 4, 7, 8}), dense({2, 2, 40, 8}), dense({2, 2, 40, 5})}, {dense({2, 4, 7, 5})}, {0, 0, 0}, {0.5, 0, 0}},
+      {"cube.attention",  // bytes with scales, read as they lie and packed
+       {dense({2, 4, 2, 8}), bytes({2, 2, 40, 8}, DType::i8), bytes({2, 2, 40, 5}, DType::i8), {}, dense({2, 2, 40, 1}), dense({2, 2, 40, 1})},
+       {dense({2, 4, 2, 5})}, {0, 0, 0}, {0.5, 0, 0}},
+      {"cube.attention",
+       {dense({2, 4, 7, 8}), bytes({2, 2, 40, 8}, DType::i8), bytes({2, 2, 40, 5}, DType::i8), {}, dense({2, 2, 40, 1}), dense({2, 2, 40, 1})},
+       {dense({2, 4, 7, 5})}, {2, 0, 0}, {0.5, 0, 0}},
+      {"quantize.rows", {dense({2, 3, 9})}, {bytes({2, 3, 9}, DType::i8), dense({2, 3, 1})}, {}, {}},
+      {"dequantize.rows", {bytes({2, 3, 9}, DType::i8), dense({2, 3, 1})}, {dense({2, 3, 9})}, {}, {}},
       {"cube.pack_gates", {dense({2, 3 * 20, 33})}, {dense({2, 6, 33, 16})}, {3, 2}, {}},
       {"cube.recurrent",  // LSTM, both directions, all inputs
        {dense({5, 40, 2, 128}), dense({2, 8, 20, 16}), dense({2, 128}), dense({40}, DType::i32), dense({2, 40, 20}),

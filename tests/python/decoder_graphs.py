@@ -139,6 +139,28 @@ def decoder(layers=2, heads=4, groups=2, depth=8, vocabulary=50, past=True, rota
     return b.model(inputs, outputs)
 
 
+def stored_in_bytes(model):
+    """The model with what it appends to its caches rounded to bytes with a scale a row: what --state_dtype=int8 means."""
+    nodes, presents = [], {o.name for o in model.graph.output} - {"logits"}
+    for name, value in (("bytes_most", 127), ("bytes_least", -127)):
+        model.graph.initializer.append(numpy_helper.from_array(np.float32(value), name))
+    model.graph.initializer.append(numpy_helper.from_array(np.array([-1]), "bytes_axis"))
+
+    def rounded(x):
+        def op(kind, *inputs, **attrs):
+            nodes.append(helper.make_node(kind, list(inputs), [f"{x}_bytes_{len(nodes)}"], **attrs))
+            return nodes[-1].output[0]
+        scale = op("Div", op("ReduceMax", op("Abs", x), "bytes_axis", keepdims=1), "bytes_most")
+        return op("Mul", op("Clip", op("Round", op("Div", x, scale)), "bytes_least", "bytes_most"), scale)
+    for n in model.graph.node:
+        if n.output[0] in presents:
+            n.input[-1] = rounded(n.input[-1])
+        nodes.append(n)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
 def in_f16(model):
     """The model with f16 in place of f32 throughout."""
     for t in model.graph.initializer:

@@ -91,12 +91,13 @@ def contents(state):
     for _ in range(int.from_bytes(data[12:16], "little")):
         size = number(4)
         name = data[at:at + size].decode()
+        kind = {1: np.float32, 3: np.int8}[data[at + size]]
         at += size + 1 + 4
         capacity = [number(8) for _ in range(number(4))]
         dims = tuple(number(8) for _ in range(number(4)))
         assert not dims or len(capacity) == len(dims)
         size = number(8)
-        out[name] = dims, np.frombuffer(data, np.float32, size // 4, at)
+        out[name] = dims, np.frombuffer(data, kind, size // np.dtype(kind).itemsize, at)
         at += size
     return out
 

@@ -52,7 +52,14 @@ static void mask_row(const ScoreBlock& b, float* c, const void* mask, int64_t co
   }
 }
 
-// Rows [row, row + rows) and columns [column, column + columns) of the scores, column a multiple of 16: soft
+// x[j] *= factor[j].
+static void multiply_row(float* x, const float* factor, int64_t n) {
+  int64_t j = 0;
+  for (; j + V::kLanes <= n; j += V::kLanes) V::store(x + j, V::mul(V::load(x + j), V::load(factor + j)));
+  if (j < n) V::store_n(x + j, V::mul(V::load_n(x + j, n - j), V::load_n(factor + j, n - j)), n - j);
+}
+
+// Rows [row, row + rows) and columns [column, column + columns) of the scores, column a multiple of 16: scales, soft
 // cap, mask, -inf beyond a row's length up to a multiple of 16, and the maxima into top.
 static void prepare_scores(const ScoreBlock& b, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   const V::F minus_inf = V::set1(-INFINITY);
@@ -60,6 +67,7 @@ static void prepare_scores(const ScoreBlock& b, int64_t row, int64_t rows, int64
     float* c = b.scores + i * b.ld + column;
     int64_t n = b.length[i] - column;
     n = n < 0 ? 0 : n > columns ? columns : n;
+    if (b.key_scale) multiply_row(c, b.key_scale + column, n);
     if (b.softcap > 0) {
       const V::F cap = V::set1(b.softcap), twice_inverse = V::set1(2 / b.softcap);
       for (int64_t j = 0; j < n; j += V::kLanes) V::store(c + j, soft_cap(V::load(c + j), cap, twice_inverse));

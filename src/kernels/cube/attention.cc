@@ -3,9 +3,11 @@
 //
 //   in[0]  Q f32 [B, H, S, D], any strides (inner stride 1 is read in place)
 //   in[1]  K, H a multiple g of Hkv: packed panels of K^T, f32 [B, Hkv, ceil(T / 16), D, 16] (cube.pack_b from a
-//          [B, Hkv, D, T] view), or K itself, f32, f16 or bf16 [B, Hkv, T, D] with any strides
-//   in[2]  V: packed panels, f32 [B, Hkv, ceil(Dv / 16), T, 16], or V itself, f32, f16 or bf16 [B, Hkv, T, Dv], any strides
+//          [B, Hkv, D, T] view), or K itself, f32, f16, bf16 or i8 [B, Hkv, T, D] with any strides
+//   in[2]  V: packed panels, f32 [B, Hkv, ceil(Dv / 16), T, 16], or V itself, f32, f16, bf16 or i8 [B, Hkv, T, Dv], any strides
 //   in[3]  mask f32 (added) or bool (false: not seen), broadcastable to [B, H, S, T], rank 4, any strides, or absent
+//   in[4]  f32 [B, Hkv, T, 1], any strides: where K is i8, what its rows are multiplied by
+//   in[5]  likewise, of V
 //   out[0] f32 [B, H, S, Dv], any strides (inner stride 1 is written in place)
 //   ints   [causal, offset, rows] or [causal, offset, rows, bf16, T]: causal 0 no; 1: query i sees keys j <= i + offset; 2: j <= i + T - S + offset.
 //          rows: what a row gives that sees no key, or whose scores are all -inf: 0 zeros; 1 NaN, as Softmax
@@ -16,8 +18,9 @@
 //          masked is what a score becomes where a bool mask is false
 //
 // Unpacked K and V are packed by each chunk for itself, once for up to 512 rows of g * S: the better choice
-// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). K and V themselves in 16 bits (a cache that
-// is stored so) are widened where they are read; that is no rounding of Q or of the weights. NaN in a
+// when g * S <= 512; at g * S <= 8 nothing is packed (one token against a cache). K and V themselves in 16 or 8 bits (a cache that
+// is stored so) are widened where they are read; that is no rounding of Q or of the weights. Where nothing is packed the
+// scales of i8 multiply scores and weights, not each element. NaN in a
 // score that is seen gives NaN, but for rows 2.
 #include "kernels/cube/attention.h"
 
@@ -30,6 +33,7 @@
 #include "kernels/cube/microkernel.h"
 #include "kernels/cube/pack.h"
 #include "kernels/move/cast_row.h"
+#include "kernels/move/quantize_rows.h"
 
 #define GE_TARGET_BODY "kernels/cube/attention-inl.h"
 #include "kernels/cube/conv_targets.h"
@@ -48,7 +52,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 struct Plan {
   int64_t b = 0, h = 0, s = 0, d = 0, t = 0, dv = 0, hkv = 0, group = 1;
   bool k_packed = false, v_packed = false, copy_q = false, direct = false;
-  bool k_narrow = false, v_narrow = false;   // not packed, and of 16 bits
+  bool k_narrow = false, v_narrow = false;   // not packed, and of 16 or 8 bits
   bool bf16 = false;
   MaskKind mask_kind = MaskKind::none;
   int64_t mask_stride[4] = {};
@@ -62,7 +66,7 @@ struct Plan {
   int64_t ld_scores = 0, ld_acc = 0;
   // Offsets in scratch.
   int64_t at_scores = 0, at_acc = 0, at_top = 0, at_row = 0, at_length = 0, at_offset = 0, at_mask = 0, at_q = 0,
-          at_wide = 0, at_k = 0, at_v = 0, at_q16 = 0, at_p16 = 0, scratch = 0;
+          at_wide = 0, at_k = 0, at_v = 0, at_k_scale = 0, at_v_scale = 0, at_q16 = 0, at_p16 = 0, scratch = 0;
 };
 
 Error bad(std::string why) { return error(code::kBadOp, "cube.attention: " + why); }
@@ -74,7 +78,7 @@ bool dense_panels(const View& v, int64_t width) {
 Status check_sizes(const Call& call, Plan& p) {
   const View &q = call.in[0], &k = call.in[1], &v = call.in[2], &o = call.out[0];
   GE_RETURN_IF_ERROR(check_view(q, DType::f32, 4, 4, "Q of cube.attention"));
-  auto narrow = [](const View& x) { return x.rank == 4 && (x.dtype == DType::bf16 || x.dtype == DType::f16); };
+  auto narrow = [](const View& x) { return x.rank == 4 && (x.dtype == DType::bf16 || x.dtype == DType::f16 || x.dtype == DType::i8); };
   p.k_narrow = narrow(k), p.v_narrow = narrow(v);
   auto expected = [&](const View& x) { return narrow(x) ? x.dtype : p.bf16 && x.rank == 5 ? DType::bf16 : DType::f32; };
   GE_RETURN_IF_ERROR(check_view(k, expected(k), 4, 5, "K of cube.attention"));
@@ -97,6 +101,17 @@ Status check_sizes(const Call& call, Plan& p) {
                  : v.dims[2] != p.t || v.dims[3] != p.dv)
     return bad("V does not fit the output");
   p.copy_q = q.strides[3] != 1 && p.d > 1;
+  return ok();
+}
+
+Status check_scales(const Call& call, const Plan& p) {
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    if (call.in[i].dtype != DType::i8) continue;
+    if (!has_input(call, i + 3)) return bad("bytes without their scales");
+    const View& scale = call.in[i + 3];
+    GE_RETURN_IF_ERROR(check_view(scale, DType::f32, 4, 4, "scales of cube.attention"));
+    if (scale.dims[0] != p.b || scale.dims[1] != p.hkv || scale.dims[2] != p.t || scale.dims[3] != 1) return bad("the scales are not one for each key");
+  }
   return ok();
 }
 
@@ -150,20 +165,25 @@ void lay_out_scratch(Plan& p) {
   place(p.at_mask, p.block_rows * 8);
   if (p.copy_q) place(p.at_q, p.block_rows * p.d * 4);
   if (p.bf16) place(p.at_q16, p.block_rows * bf16_row(p.d) * 2), place(p.at_p16, p.block_rows * bf16_row(p.block_keys) * 2);
-  if (p.direct) return;
+  if (p.direct) {
+    if (p.k_narrow) place(p.at_k_scale, p.block_keys * 4);
+    if (p.v_narrow) place(p.at_v_scale, p.block_keys * 4);
+    return;
+  }
   if (p.k_narrow || p.v_narrow) place(p.at_wide, p.block_keys * std::max(p.d, p.dv) * 4);
   if (!p.k_packed) place(p.at_k, p.block_keys * p.d * 4);
   if (!p.v_packed) place(p.at_v, p.block_keys * p.ld_acc * 4);
 }
 
 Result<Work> prepare(const Call& call) {
-  if (call.in.size() < 3 || call.in.size() > 4 || call.out.size() != 1) return bad("takes 3 or 4 inputs and 1 output");
+  if (call.in.size() < 3 || call.in.size() > 6 || call.out.size() != 1) return bad("takes 3 to 6 inputs and 1 output");
   if ((call.ints.size() != 3 && call.ints.size() != 5) || call.floats.size() != 3 || !call.blob.empty())
     return bad("takes 3 or 5 integers and 3 floats");
   auto plan = std::make_shared<Plan>();
   if (call.ints.size() == 5 && (call.ints[3] < 0 || call.ints[3] > 1)) return bad("bf16 is neither 0 nor 1");
   plan->bf16 = call.ints.size() == 5 && call.ints[3] == 1;
   GE_RETURN_IF_ERROR(check_sizes(call, *plan));
+  GE_RETURN_IF_ERROR(check_scales(call, *plan));
   GE_RETURN_IF_ERROR(check_mask(call, *plan));
   plan->causal = call.ints[0], plan->offset = call.ints[1];
   if (plan->causal < 0 || plan->causal > 2) return bad(format("no causal mode {}", plan->causal));
@@ -213,15 +233,23 @@ class RowUnit {
   float& sum(int64_t r) const { return scratch<float>(p_.at_row)[(r - row0_) * 2 + 1]; }
   float* acc(int64_t r) const { return scratch<float>(p_.at_acc) + (r - row0_) * p_.ld_acc; }
   int64_t head(int64_t r) const { return head_ * p_.group + r / p_.s; }
-  // The keys [t0, t0 + keys) of K or V itself, [keys, width]; those of 16 bits are widened into scratch.
+  // The keys [t0, t0 + keys) of K or V itself, [keys, width]; narrow ones are widened into scratch.
   struct Rows {
     const float* data;
     int64_t row, column;
   };
-  Rows rows_of(const View& v, int64_t width, bool narrow) const {
+  Rows rows_of(size_t operand, int64_t width, bool narrow) const {
+    const View& v = call_.in[operand];
     const int64_t start = batch_ * v.strides[0] + head_ * v.strides[1] + t0_ * v.strides[2];
     if (!narrow) return {v.as<float>() + start, v.strides[2], v.strides[3]};
     float* to = scratch<float>(p_.at_wide);
+    if (v.dtype == DType::i8) {
+      const View& scale = call_.in[operand + 3];
+      const float* factor = scales(scale);
+      for (int64_t j = 0; j < keys_; ++j)
+        move::dequantize_row(v.as<int8_t>() + start + j * v.strides[2], v.strides[3], factor[j * scale.strides[2]], to + j * width, width);
+      return {to, width, 1};
+    }
     const auto widen = move::cast_row(v.dtype, DType::f32);
     for (int64_t j = 0; j < keys_; ++j) {
       const std::byte* from = v.data + (start + j * v.strides[2]) * 2;
@@ -231,6 +259,19 @@ class RowUnit {
         for (int64_t i = 0; i < width; ++i) widen(from + i * v.strides[3] * 2, row + i * 4, 1);
     }
     return {to, width, 1};
+  }
+
+  // The first of these keys' scales.
+  const float* scales(const View& v) const { return v.as<float>() + batch_ * v.strides[0] + head_ * v.strides[1] + t0_ * v.strides[2]; }
+  // All of them, one after the other; null where the operand is not bytes.
+  const float* dense_scales(size_t operand, int64_t at) const {
+    if (call_.in[operand].dtype != DType::i8) return nullptr;
+    const View& v = call_.in[operand + 3];
+    const float* from = scales(v);
+    if (v.strides[2] == 1) return from;
+    float* to = scratch<float>(at);
+    for (int64_t j = 0; j < keys_; ++j) to[j] = from[j * v.strides[2]];
+    return to;
   }
 
   // Panels of the keys [t0, t0 + keys), packing what is not packed.
@@ -243,7 +284,7 @@ class RowUnit {
       k_ = k.as<float>() + start(k) + t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
     } else {
       float* out = scratch<float>(p_.at_k);
-      const Rows r = rows_of(k, p_.d, p_.k_narrow);
+      const Rows r = rows_of(1, p_.d, p_.k_narrow);
       pack_panels(r.data, p_.d, keys_, r.column, r.row, 0, panels(keys_), out);
       k_ = out, k_stride_ = p_.d * 16;
     }
@@ -251,7 +292,7 @@ class RowUnit {
       v_ = v.as<float>() + start(v) + t0_ * 16, v_stride_ = v.strides[2];
     } else {
       float* out = scratch<float>(p_.at_v);
-      const Rows r = rows_of(v, p_.dv, p_.v_narrow);
+      const Rows r = rows_of(2, p_.dv, p_.v_narrow);
       pack_panels(r.data, keys_, p_.dv, r.row, r.column, 0, panels(p_.dv), out);
       v_ = out, v_stride_ = keys_ * 16;
     }
@@ -262,10 +303,11 @@ class RowUnit {
     const View &k = call_.in[1], &v = call_.in[2];
     auto start = [&](const View& x) { return batch_ * x.strides[0] + head_ * x.strides[1] + t0_ * x.strides[2]; };
     k_stride_ = k.strides[2], v_stride_ = v.strides[2];
-    if (p_.k_narrow) k16_ = k.as<uint16_t>() + start(k);
+    if (p_.k_narrow) k_narrow_ = k.data + start(k) * size_of(k.dtype);
     else k_ = k.as<float>() + start(k);
-    if (p_.v_narrow) v16_ = v.as<uint16_t>() + start(v);
+    if (p_.v_narrow) v_narrow_ = v.data + start(v) * size_of(v.dtype);
     else v_ = v.as<float>() + start(v);
+    k_scale_ = dense_scales(1, p_.at_k_scale), v_scale_ = dense_scales(2, p_.at_v_scale);
   }
 
   void locate_pairs() {
@@ -275,7 +317,7 @@ class RowUnit {
       k16_ = k.as<uint16_t>() + start(k) + t0_ / 16 * k.strides[2], k_stride_ = k.strides[2];
     } else {
       auto* out = scratch<uint16_t>(p_.at_k);
-      const Rows r = rows_of(k, p_.d, p_.k_narrow);
+      const Rows r = rows_of(1, p_.d, p_.k_narrow);
       pack_pair_panels(r.data, p_.d, keys_, r.column, r.row, 0, panels(keys_), out);
       k16_ = out, k_stride_ = even(p_.d) * 16;
     }
@@ -283,7 +325,7 @@ class RowUnit {
       v16_ = v.as<uint16_t>() + start(v) + t0_ * 16, v_stride_ = v.strides[2];
     } else {
       auto* out = scratch<uint16_t>(p_.at_v);
-      const Rows r = rows_of(v, p_.dv, p_.v_narrow);
+      const Rows r = rows_of(2, p_.dv, p_.v_narrow);
       pack_pair_panels(r.data, keys_, p_.dv, r.row, r.column, 0, panels(p_.dv), out);
       v16_ = out, v_stride_ = even(keys_) * 16;
     }
@@ -327,7 +369,7 @@ class RowUnit {
     ScoreBlock s;
     s.scores = scratch<float>(p_.at_scores), s.ld = p_.ld_scores;
     s.length = scratch<int64_t>(p_.at_length);
-    s.softcap = p_.softcap, s.masked = p_.masked;
+    s.key_scale = k_scale_, s.softcap = p_.softcap, s.masked = p_.masked;
     s.mask_kind = p_.mask_kind, s.mask = scratch<const void*>(p_.at_mask), s.mask_step = p_.mask_stride[3];
     s.top = scratch<float>(p_.at_top);
     std::fill_n(s.top, m * 16, -INFINITY);
@@ -361,7 +403,7 @@ class RowUnit {
       t.lda = p_.d;
     else
       t.row_offset = offset;
-    if (p_.direct) t.b_form = BForm::columns, t.b_narrow = p_.k_narrow ? k16_ : nullptr, t.narrow = narrow(call_.in[1]);
+    if (p_.direct) t.b_form = BForm::columns, t.b_narrow = k_narrow_, t.narrow = narrow(call_.in[1]);
     t.b = k_, t.b_stride = k_stride_, t.c = s.scores, t.ldc = s.ld;
     t.epilogue.scale = p_.scale;
     t.epilogue.context = &s;
@@ -372,12 +414,14 @@ class RowUnit {
     multiply(t);
   }
 
-  static Narrow narrow(const View& v) { return v.dtype == DType::f16 ? Narrow::f16 : Narrow::bf16; }
+  static Narrow narrow(const View& v) { return v.dtype == DType::f16 ? Narrow::f16 : v.dtype == DType::i8 ? Narrow::i8 : Narrow::bf16; }
 
   void mix(const ScoreBlock& s, int64_t r0, int64_t m, int64_t n) {
+    if (v_scale_)
+      for (int64_t i = 0; i < m; ++i) GE_ON_ISA(multiply_row)(s.scores + i * s.ld, v_scale_, n);
     Block t;
     t.m = m, t.n = p_.dv, t.a = s.scores, t.lda = s.ld, t.segment_k = n;
-    if (p_.direct) t.b_form = BForm::rows, t.b_narrow = p_.v_narrow ? v16_ : nullptr, t.narrow = narrow(call_.in[2]);
+    if (p_.direct) t.b_form = BForm::rows, t.b_narrow = v_narrow_, t.narrow = narrow(call_.in[2]);
     t.b = v_, t.b_stride = v_stride_, t.c = acc(r0), t.ldc = p_.ld_acc;
     t.epilogue.accumulate = t0_ > 0;
     if (p_.bf16) return multiply_rounded(t, s.scores, nullptr, s.ld, n, scratch<uint16_t>(p_.at_p16), v16_);
@@ -399,7 +443,9 @@ class RowUnit {
   int64_t batch_, head_, row0_, row1_;
   int64_t t0_ = 0, keys_ = 0, k_stride_ = 0, v_stride_ = 0;
   const float *k_ = nullptr, *v_ = nullptr;
-  const uint16_t *k16_ = nullptr, *v16_ = nullptr;   // pair panels in bf16, or 16 bits as they lie
+  const uint16_t *k16_ = nullptr, *v16_ = nullptr;         // pair panels in bf16
+  const void *k_narrow_ = nullptr, *v_narrow_ = nullptr;   // 16 or 8 bits as they lie
+  const float *k_scale_ = nullptr, *v_scale_ = nullptr;    // of 8 bits as they lie
 };
 
 Status run(const Call& call, int64_t chunk) {

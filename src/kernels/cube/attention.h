@@ -13,6 +13,7 @@ struct ScoreBlock {
   float* scores = nullptr;
   int64_t ld = 0;
   const int64_t* length = nullptr;  // [rows]: the keys of this block that a row may see
+  const float* key_scale = nullptr; // not null: what the score of each key is multiplied by first
   float softcap = 0;                // > 0: x becomes softcap * tanh(x / softcap)
   float masked = 0;                 // what a score becomes where a bool mask is false
   MaskKind mask_kind = MaskKind::none;

@@ -2,7 +2,7 @@
 // read once, where it lies. Included after microkernel-inl.h by each microkernel_<isa>.cc, in its namespace;
 // not self-contained, no include guard on purpose.
 
-// B's elements: f32, or 16 bits that are widened as they are read.
+// B's elements: f32, or narrower ones that are widened as they are read.
 template <class V>
 GE_INLINE typename V::F load_b(const float* p) { return V::load(p); }
 template <class V, class T>
@@ -220,6 +220,7 @@ static void run_few(const Block& t, const T* b) {
 
 template <class V>
 static void run_few(const Block& t) {
+  if (t.b_narrow && t.narrow == Narrow::i8) return run_few<V>(t, static_cast<const int8_t*>(t.b_narrow));
   if (t.b_narrow && t.narrow == Narrow::f16) return run_few<V>(t, static_cast<const Float16*>(t.b_narrow));
   if (t.b_narrow) return run_few<V>(t, static_cast<const uint16_t*>(t.b_narrow));
   run_few<V>(t, t.b);

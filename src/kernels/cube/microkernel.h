@@ -20,8 +20,8 @@ inline constexpr int64_t kFewRows = 16;    // up to so many rows B may be read a
 // How B lies: in packed panels; or B[k][n] with n contiguous; or with k contiguous (B^T row-major).
 enum class BForm : uint8_t { panels, rows, columns };
 
-// 16-bit types that B may have where it is read as it lies.
-enum class Narrow : uint8_t { bf16, f16 };
+// Narrow types that B may have where it is read as it lies.
+enum class Narrow : uint8_t { bf16, f16, i8 };
 
 // The activations that the epilogue applies in registers; NaN passes through all of them.
 enum class Act : uint8_t { none = 0, relu = 1, clip = 2, leaky = 3 };
@@ -61,7 +61,7 @@ struct Block {
   // b_stride is the step between rows or between columns, m <= kFewRows and segments = 1.
   BForm b_form = BForm::panels;
   const float* b = nullptr;
-  const void* b_narrow = nullptr;  // in place of b, in those other two forms: 16-bit floats of type `narrow`
+  const void* b_narrow = nullptr;  // in place of b, in those other two forms: elements of type `narrow`
   Narrow narrow = Narrow::bf16;
   int64_t b_stride = 0;
   // C: row i at c + i * ldc, inner stride 1; nothing beyond column n is touched. Never overlaps A or B.

@@ -95,6 +95,10 @@ struct V512 {
   GE_INLINE F widen_n(const uint16_t* p, int64_t n) { return widen(_mm256_maskz_loadu_epi16(mask(n), p)); }
   GE_INLINE F widen(const Float16* p) { return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   GE_INLINE F widen_n(const Float16* p, int64_t n) { return _mm512_maskz_cvtph_ps(0xffff, _mm256_maskz_loadu_epi16(mask(n), p)); }
+  // Bytes as f32.
+  GE_INLINE F widen_bytes(__m128i b) { return _mm512_maskz_cvtepi32_ps(0xffff, _mm512_maskz_cvtepi8_epi32(0xffff, b)); }
+  GE_INLINE F widen(const int8_t* p) { return widen_bytes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  GE_INLINE F widen_n(const int8_t* p, int64_t n) { return widen_bytes(_mm_maskz_loadu_epi8(mask(n), p)); }
   GE_INLINE __m256i halves(F x) {
     const __m512i bits = _mm512_castps_si512(x), high = _mm512_maskz_srli_epi32(0xffff, bits, 16);
     const __m512i odd = _mm512_and_epi32(high, _mm512_set1_epi32(1));
@@ -158,6 +162,12 @@ struct V256 {
     Float16 h[kLanes] = {};
     std::memcpy(h, p, static_cast<size_t>(n) * 2);
     return widen(h);
+  }
+  GE_INLINE F widen(const int8_t* p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))); }
+  GE_INLINE F widen_n(const int8_t* p, int64_t n) {
+    int8_t b[kLanes] = {};
+    std::memcpy(b, p, static_cast<size_t>(n));
+    return widen(b);
   }
   GE_INLINE void narrow(uint16_t* p, F x) {
     const __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
@@ -261,6 +271,18 @@ struct V128 {
     return x;
   }
   GE_INLINE F widen(const Float16* p) { return widen_n(p, kLanes); }
+  GE_INLINE F widen_n(const int8_t* p, int64_t n) {
+    F x{};
+    for (int i = 0; i < kLanes; ++i)
+      if (i < n) x[i] = p[i];
+    return x;
+  }
+  GE_INLINE F widen(const int8_t* p) {
+    typedef int8_t B __attribute__((vector_size(4)));
+    B b;
+    std::memcpy(&b, p, sizeof b);
+    return __builtin_convertvector(b, F);
+  }
   GE_INLINE void narrow_n(uint16_t* p, F x, int64_t n) {
     const U bits = (U)x, high = bits >> 16, up = (bits + (high & 1) + 0x7fff) >> 16, h = x != x ? high | 0x40 : up;
     for (int i = 0; i < kLanes; ++i)
