@@ -144,7 +144,7 @@ def filled(name, kind, position, capacity):
     import ge
     from onnx import TensorProto, helper
     s, (_, presents) = decoders.sizes(name), decoders.port_names(name)
-    shape = [1, s["kv_heads"], "total", s["head_size"]]
+    shape = ["batch", s["kv_heads"], "total", s["head_size"]]
     nodes = [helper.make_node("Mul", ["rows", "rows"], ["square"])] + [helper.make_node("Add", ["square", "rows"], [p]) for p in presents]
     graph = helper.make_graph(nodes, "fill", [helper.make_tensor_value_info("rows", TensorProto.FLOAT, shape)],
                               [helper.make_tensor_value_info(p, TensorProto.FLOAT, shape) for p in presents])
