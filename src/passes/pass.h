@@ -89,6 +89,7 @@ Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
 Result<bool> sink_transposes(ir::Graph& g, PassContext& c);   // below elementwise nodes
 Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
 Result<bool> loop_invariants(ir::Graph& g, PassContext& c);   // made once, not in each iteration
+Result<bool> stacked_caches(ir::Graph& g, PassContext& c);  // states that are stacks of caches are appended to as wholes
 Result<bool> narrow_caches(ir::Graph& g, PassContext& c); // states are appended to as they are stored
 Result<bool> winograd(ir::Graph& g, PassContext& c);      // convolutions by minimal filtering
 Result<bool> precision(ir::Graph& g, PassContext& c);     // operands of products in bf16

@@ -26,6 +26,7 @@ std::vector<Pass> pipeline() {
       {"branch_ranks", "what follows branches of different ranks moves into them", branch_ranks},
       {"normal_form", "one way to write what means the same", normal_form},
       {"loop_invariants", "what is the same in each iteration of a Loop is made before it", loop_invariants},
+      {"stacked_caches", "states that are stacks of caches are appended to as wholes", stacked_caches},
       {"narrow_caches", "states that are stored in 16 or 8 bits are appended to as they are stored", narrow_caches},
       {"sink_transposes", "Transposes go below elementwise nodes", sink_transposes},
       {"normal_form_sunk", "Transposes that met", normal_form},

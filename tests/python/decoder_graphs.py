@@ -139,6 +139,37 @@ def decoder(layers=2, heads=4, groups=2, depth=8, vocabulary=50, past=True, rota
     return b.model(inputs, outputs)
 
 
+def stacked_decoder(how, layers=2, heads=4, depth=8, vocabulary=50, batch=1, seed=1):
+    """GPT-2's old caches: keys and values of a layer in one, past_N [2, batch, heads, past, depth] to present_N. how: they
+    are taken apart by gather, split or slice."""
+    b, width = Builder(seed), heads * depth
+    x = b.op("Gather", b.weight(vocabulary, width, scale=1), "tokens", axis=0)
+    mask = hidden(b, size_of(b, "past_0", 3), size_of(b, "tokens", 1))
+    inputs, outputs = [("tokens", I64, [batch, "new"])], [("logits", F32, [batch, "new", vocabulary])]
+    for n in range(layers):
+        h, past = normalised(b, x, width), f"past_{n}"
+
+        def split(value):
+            return b.op("Transpose", b.op("Reshape", value, b.ints(0, 0, heads, depth)), perm=[0, 2, 1, 3])
+        q, k, v = (split(b.op("MatMul", h, b.weight(width, width))) for _ in range(3))
+        if how == "gather":
+            before = [b.op("Gather", past, b.constant(np.int64(i)), axis=0) for i in range(2)]
+        elif how == "split":
+            before = [b.op("Squeeze", s, b.ints(0)) for s in b.op("Split", past, b.ints(1, 1), outputs=2, axis=0)]
+        else:
+            before = [b.op("Squeeze", b.op("Slice", past, b.ints(i), b.ints(i + 1), b.ints(0)), b.ints(0)) for i in range(2)]
+        k, v = (b.op("Concat", old, new, axis=-2) for old, new in zip(before, (k, v)))
+        b.op("Concat", b.op("Unsqueeze", k, b.ints(0)), b.op("Unsqueeze", v, b.ints(0)), axis=0, name=f"present_{n}")
+        inputs.append((past, F32, [2, batch, heads, "past", depth]))
+        outputs.append((f"present_{n}", F32, [2, batch, heads, "total", depth]))
+        scores = b.op("Mul", b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), b.constant(np.float32(depth ** -0.5)))
+        weights = b.op("Softmax", b.op("Add", scores, mask), axis=-1)
+        mixed = b.op("Reshape", b.op("Transpose", b.op("MatMul", weights, v), perm=[0, 2, 1, 3]), b.ints(0, 0, width))
+        x = b.op("Add", x, b.op("MatMul", mixed, b.weight(width, width)))
+    b.op("MatMul", normalised(b, x, width), b.weight(width, vocabulary), name="logits")
+    return b.model(inputs, outputs)
+
+
 def stored_in_bytes(model):
     """The model with what it appends to its caches rounded to bytes with a scale a row: what --state_dtype=int8 means."""
     nodes, presents = [], {o.name for o in model.graph.output} - {"logits"}

@@ -278,10 +278,21 @@ struct V128 {
     return x;
   }
   GE_INLINE F widen(const int8_t* p) {
-    typedef int8_t B __attribute__((vector_size(4)));
-    B b;
-    std::memcpy(&b, p, sizeof b);
-    return __builtin_convertvector(b, F);
+#if defined(__x86_64__)
+    int32_t four;
+    std::memcpy(&four, p, sizeof four);
+    __m128i b = _mm_cvtsi32_si128(four);
+    b = _mm_unpacklo_epi8(b, b);
+    b = _mm_unpacklo_epi16(b, b);
+    return (F)_mm_cvtepi32_ps(_mm_srai_epi32(b, 24));
+#elif defined(__aarch64__)
+    uint32_t four;
+    std::memcpy(&four, p, sizeof four);
+    const int16x8_t wide = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(four)));
+    return (F)vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
+#else
+    return widen_n(p, kLanes);
+#endif
   }
   GE_INLINE void narrow_n(uint16_t* p, F x, int64_t n) {
     const U bits = (U)x, high = bits >> 16, up = (bits + (high & 1) + 0x7fff) >> 16, h = x != x ? high | 0x40 : up;

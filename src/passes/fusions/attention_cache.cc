@@ -54,21 +54,41 @@ ValueId transposed(ir::Graph& g, ValueId v, NodeId like) {
   return g.node(g.insert("Transpose", {v}, {std::move(type)}, std::move(attrs), like)).outputs[0];
 }
 
-// Operand `index` as it is stored, itself or behind a Transpose; none when it is not stored so. Scales are those of
-// keys and values: they go along the axis that attention sums over.
+// As stored(), or one part of a stack of caches along the first axis.
+Stored part_or_whole(ir::Graph& g, ValueId v, bool build) {
+  if (Stored s = stored(g, v)) return s;
+  NodeId id = g.value(v).producer;
+  if (!id || g.node(id).op != "Gather" || ir::attr_int(g.node(id), "axis", 0) != 0) return {};
+  ValueId index = g.node(id).inputs[1];
+  if (!g.is_constant(index) || g.value(index).type.rank() != 0) return {};
+  Stored s = stored(g, g.node(id).inputs[0]);
+  if (!build) return s;
+  for (ValueId* x : {&s.data, &s.scale}) {
+    if (!*x) continue;
+    auto type = g.value(*x).type;
+    type.dims.erase(type.dims.begin());
+    ir::Attrs attrs = g.node(id).attrs;
+    *x = g.node(g.insert("Gather", {*x, index}, {std::move(type)}, std::move(attrs), id)).outputs[0];
+  }
+  return s;
+}
+
+// Operand `index` as it is stored, itself, a part of a stack, or behind a Transpose; none when it is not stored so.
+// Scales are those of keys and values: they go along the axis that attention sums over.
 Stored operand(ir::Graph& g, NodeId id, size_t index, bool build) {
   ValueId v = g.node(id).inputs[index];
-  if (Stored s = stored(g, v)) return s.scale && index == 1 ? Stored{} : s;
+  if (Stored s = part_or_whole(g, v, false)) return s.scale && index == 1 ? Stored{} : part_or_whole(g, v, build);
   NodeId turn = g.value(v).producer;
   if (!turn || g.node(turn).op != "Transpose") return {};
-  Stored s = stored(g, g.node(turn).inputs[0]);
+  Stored s = part_or_whole(g, g.node(turn).inputs[0], false);
   if (!s) return s;
   auto perm = perm_of(g, turn);
   const size_t rank = perm.size();
   if (rank != g.value(v).type.dims.size() || rank < 2) return {};
   if (s.scale && perm[index == 1 ? rank - 2 : rank - 1] != static_cast<int64_t>(rank) - 1) return {};
-  if (build) s = {transposed(g, s.data, turn), s.scale ? transposed(g, s.scale, turn) : ValueId{}};
-  return s;
+  if (!build) return s;
+  s = part_or_whole(g, g.node(turn).inputs[0], true);
+  return {transposed(g, s.data, turn), s.scale ? transposed(g, s.scale, turn) : ValueId{}};
 }
 
 Result<bool> search(ir::Graph& g, PassContext& c) {
