@@ -98,7 +98,7 @@ std::string explain_text(const om::Package& package) {
                     s["output"].get<std::string>().empty() ? "-" : s["output"].get<std::string>());
       if (!s["why"].get<std::string>().empty()) out += ": " + s["why"].get<std::string>();
       if (!s["converted"].get<std::string>().empty()) out += format("; {} converts all of it at every run", s["converted"].get<std::string>());
-      if (std::string unfit = s.value("unfit", ""); !unfit.empty()) out += format("; stored in f32: {}", unfit);
+      if (std::string unfit = s.value("unfit", ""); !unfit.empty()) out += format("; stored as it is: {}", unfit);
       out += "\n";
     }
   }

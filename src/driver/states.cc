@@ -263,7 +263,7 @@ std::string unfit_for_bytes(const ir::Graph& g, const ir::State& s) {
   return replaced ? "" : "it does not grow: each run may make all of it anew";
 }
 
-// States of f32 as their type says, between the operators that widen and narrow them.
+// States as `type` says, between the operators that widen and narrow them. Those of 16 bits become bytes, too.
 class Storing {
  public:
   Storing(ir::Graph& g, DType type) : g_(g), type_(type) {}
@@ -272,8 +272,11 @@ class Storing {
     const size_t count = g_.states.size();
     for (size_t i = 0; i < count; ++i) {
       auto& s = g_.states[i];
-      if (g_.value(s.input >= 0 ? g_.inputs[static_cast<size_t>(s.input)] : g_.outputs[static_cast<size_t>(s.output)]).type.dtype != DType::f32) continue;
-      if (type_ == DType::i8) s.unfit = unfit_for_bytes(g_, s);
+      const DType now = g_.value(s.input >= 0 ? g_.inputs[static_cast<size_t>(s.input)] : g_.outputs[static_cast<size_t>(s.output)]).type.dtype;
+      const bool bytes = type_ == DType::i8, half = now == DType::f16 || now == DType::bf16;
+      if (now == type_) continue;
+      if (now != DType::f32 && !(bytes && half)) s.unfit = format("it is {}", name(now));
+      else if (bytes) s.unfit = unfit_for_bytes(g_, s);
       if (s.unfit.empty()) store(i);
     }
   }
@@ -291,12 +294,16 @@ class Storing {
         scale.input = static_cast<int>(g_.inputs.size());
         in_scale = g_.add_input(g_.value(in).name + ".scale", scale_type(wide));
       }
-      ValueId made = g_.add_value(g_.value(in).name + ".f32", std::move(wide));
+      const DType computed = wide.dtype;
+      wide.dtype = DType::f32;
+      ValueId made = g_.add_value(g_.value(in).name + ".f32", wide), read = made;
+      if (computed != DType::f32) wide.dtype = computed, read = g_.add_value(g_.value(in).name + ".wide", std::move(wide));
       // All that read it read that.
-      g_.replace_uses(in, made);
+      g_.replace_uses(in, read);
       ir::NodeId id = in_scale ? g_.add_node("ge.DequantizeRows", {in, in_scale}, {made}, {}, g_.value(made).name)
                                : g_.add_node("Cast", {in}, {made}, {{"to", static_cast<int64_t>(DType::f32)}}, g_.value(made).name);
       g_.node(id).rank = -1;
+      if (read != made) g_.node(g_.add_node("Cast", {made}, {read}, {{"to", static_cast<int64_t>(computed)}}, g_.value(read).name)).rank = -1;
     }
     if (out) {
       auto at = static_cast<size_t>(s.output);
@@ -319,6 +326,12 @@ class Storing {
     if (type_ != DType::i8) {
       g_.add_node("Cast", {v}, {made}, {{"to", static_cast<int64_t>(type_)}}, name + ".stored");
       return made;
+    }
+    if (type = g_.value(v).type; type.dtype != DType::f32) {
+      type.dtype = DType::f32;
+      ValueId f32 = g_.add_value(name + ".f32", type);
+      g_.add_node("Cast", {v}, {f32}, {{"to", static_cast<int64_t>(DType::f32)}}, name + ".f32");
+      v = f32;
     }
     scale = g_.add_value(name + ".scale", scale_type(type));
     g_.add_node("ge.QuantizeRows", {v}, {made, scale}, {}, name + ".stored");

@@ -18,9 +18,9 @@ inline constexpr int64_t kStateCapacity = 32768;
 // so that they should be inferred again.
 Result<bool> mark_states(ir::Graph& g, const std::string& text);
 
-// --state_dtype: states of f32 are stored in this type; what they hold is rounded when it is appended. i8: each row of
-// the last axis has a scale, which a second state holds, "name.scale"; states without such rows stay f32, and
-// ir::State::unfit says why.
+// --state_dtype: states of f32 are stored in this type; what they hold is rounded when it is appended. i8: those of 16
+// bits, too; each row of the last axis has a scale, which a second state holds, "name.scale". Other states, and those
+// without such rows, stay as they are, and ir::State::unfit says why.
 void store_states(ir::Graph& g, DType type);
 
 // The name that a pair has in every model: "past_key_values.3.decoder.key" and "present.3.decoder.key" are

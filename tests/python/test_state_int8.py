@@ -3,7 +3,7 @@
 import ge
 import numpy as np
 import pytest
-from decoder_graphs import F32, Builder, decoder, stored_in_bytes
+from decoder_graphs import F32, Builder, decoder, in_f16, stored_in_bytes
 from test_attention import floats, model_of
 from test_state import Handed, close, contents, tokens_of
 
@@ -217,6 +217,28 @@ def test_a_cache_that_is_not_appended_to():
         now = np.concatenate([-held, new], axis=1)
         close(model.run([new], state=state)[0], now.sum(1))
         held = widened(now)
+
+
+def test_a_model_in_f16():
+    onnx_model = in_f16(decoder())
+    model, handed = ge.compile(onnx_model, state="auto:64", state_dtype="int8"), Handed(onnx_model)
+    states = model.report()["states"]
+    assert all(s["update"] == "appended" and not s["converted"] and not s["unfit"] for s in states), states
+    assert model.states["0.key"][0] == np.int8 and [f["rule"] for f in model.report()["fused"]].count("attention_cache") == 2
+    state = model.new_state()
+    for tokens in tokens_of(5, 1, 1, 17, 2):
+        got, want = model.run([tokens], state=state)[0].astype(np.float32), handed.run(tokens).astype(np.float32)
+        assert np.abs(got - want).max() <= 3e-2 * np.abs(want).max()
+
+
+def test_other_types_stay_as_they_are():
+    b = Builder(1)
+    b.op("Concat", "past", "new", axis=1, name="present")
+    b.op("ReduceSum", "present", b.ints(1), keepdims=0, name="y")
+    proto = b.model([("past", 6, [1, "past_size", 8]), ("new", 6, [1, "n", 8])], [("y", 6, [1, 8]), ("present", 6, [1, "total", 8])])
+    for kind in ("int8", "f16"):
+        model = ge.compile(proto, state="past:present:1:64", state_dtype=kind)
+        assert [s["unfit"] for s in model.report()["states"]] == ["it is i32"] and model.states["present"][0] == np.int32
 
 
 def test_options():
