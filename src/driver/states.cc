@@ -254,6 +254,8 @@ class Marking {
 std::string unfit_for_bytes(const ir::Graph& g, const ir::State& s) {
   ValueId in = s.input >= 0 ? g.inputs[static_cast<size_t>(s.input)] : ValueId{}, out = s.output >= 0 ? g.outputs[static_cast<size_t>(s.output)] : ValueId{};
   auto& type = g.value(in ? in : out).type;
+  for (auto& other : g.states)
+    if (other.name == s.name + ".scale") return format("another state is called '{}'", other.name);
   if (type.rank() < 2) return "it has no rows";
   if (s.axis == type.rank() - 1) return "it grows along its last axis, that of the rows which have a scale each";
   if (auto& width = type.dims.back(); !width.known() || width.value() < 2) return "its rows are of one value";

@@ -241,6 +241,32 @@ def test_other_types_stay_as_they_are():
         assert [s["unfit"] for s in model.report()["states"]] == ["it is i32"] and model.states["present"][0] == np.int32
 
 
+def test_names_that_are_taken():
+    b = Builder(1)
+    for name in ("kv", "kv.scale"):
+        b.op("Concat", name + "_in", "new", axis=1, name=name)
+    proto = b.model([("new", F32, [1, "n", 8]), ("kv_in", F32, [1, "past", 8]), ("kv.scale_in", F32, [1, "past", 8])], [("kv", F32, [1, "total", 8]), ("kv.scale", F32, [1, "total", 8])])
+    model = ge.compile(proto, state="kv_in:kv:1:64;kv.scale_in:kv.scale:1:64", state_dtype="int8")
+    assert {name: kind.name for name, (kind, _, _) in model.states.items()} == {"kv": "float32", "kv.scale": "int8", "kv.scale.scale": "float32"}
+    assert "'kv.scale'" in model.report()["states"][0]["unfit"]
+
+
+def test_a_cache_that_is_only_read():
+    """Filled by one model, read by another, as encoders' keys are."""
+    r = np.random.RandomState(3)
+    b = Builder(1)
+    b.op("Identity", "x", name="kv")
+    fill = ge.compile(b.model([("x", F32, [1, 2, "t", 8])], [("kv", F32, [1, 2, "t", 8])]), state=":kv:2:64", state_dtype="int8")
+    b = Builder(1)
+    b.op("MatMul", "q", b.op("Transpose", "kv", perm=[0, 1, 3, 2]), name="y")
+    read = ge.compile(b.model([("q", F32, [1, 2, "s", 8]), ("kv", F32, [1, 2, "t", 8])], [("y", F32, [1, 2, "s", "t"])]), state="kv::2:64", state_dtype="int8")
+    state, x, q = fill.new_state(), floats(r, 1, 2, 9, 8), floats(r, 1, 2, 3, 8)
+    fill.run([x], state=state)
+    for _ in range(2):
+        close(read.run([q], state=state)[0], q @ widened(x).swapaxes(2, 3))
+    assert state.length == 9 and {s["update"] for s in read.report()["states"]} == {"kept"}
+
+
 def test_options():
     with pytest.raises(ge.Error, match="int8"):
         ge.compile(decoder(), state="auto:64", state_dtype="int4")
