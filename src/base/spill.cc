@@ -14,7 +14,7 @@
 namespace ge {
 namespace {
 
-std::atomic<int> spilling{0};
+std::atomic<int> spills{0};
 
 constexpr long kTmpfs = 0x01021994, kRamfs = 0x858458f6;   // files that lie in memory themselves
 
@@ -40,11 +40,12 @@ int nameless_file(size_t bytes) {
 
 }  // namespace
 
-Spill::Spill() { ++spilling; }
-Spill::~Spill() { --spilling; }
+Spill::Spill() { ++spills; }
+Spill::~Spill() { --spills; }
+bool spilling() { return spills > 0; }
 
 std::shared_ptr<std::byte> large_block(size_t bytes) {
-  if (spilling > 0)
+  if (spilling())
     if (int fd = nameless_file(bytes); fd >= 0) {
       void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
       close(fd);

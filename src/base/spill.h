@@ -15,6 +15,8 @@ class Spill {
   Spill& operator=(const Spill&) = delete;
 };
 
+bool spilling();
+
 // Zeros, of a page's alignment; null where there is no memory. The file lies in TMPDIR; without room there the block is
 // plain memory.
 std::shared_ptr<std::byte> large_block(size_t bytes);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "om/reader.h"
 #include "om/writer.h"
+#include "tensor/pages.h"
 
 namespace ge {
 namespace fs = std::filesystem;
@@ -56,7 +57,7 @@ std::string cache_key(const ir::Graph& g, std::span<const std::byte> model, cons
     if (v.constant->dtype() == DType::string)
       for (auto& s : v.constant->strings()) sha.update(format("{} {}", s.size(), s));
     else if (!inside(v.constant->raw()))
-      sha.update(format("{:016x}{:016x}", hash64(v.constant->raw(), 1), hash64(v.constant->raw(), 2)));
+      sha.update(format("{:016x} {} ", content_hash(*v.constant), v.constant->bytes()));
   }
   return sha.hex();
 }

@@ -239,14 +239,15 @@ Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, const Source& 
   return done;
 }
 
-// 128 bits by xxHash64: names the source; not a defence against forgery. By blocks, so that memory is read once.
+// Two xxHash64, each of one half of every block: names the source; not a defence against forgery.
 std::string hash_of(std::span<const std::byte> bytes) {
-  constexpr size_t kBlock = size_t(1) << 18;
-  uint64_t one = hash64(bytes.first(std::min(kBlock, bytes.size())), 0), two = hash64(bytes.first(std::min(kBlock, bytes.size())), 1);
-  for (size_t at = kBlock; at < bytes.size(); at += kBlock) {
-    auto block = bytes.subspan(at, std::min(kBlock, bytes.size() - at));
-    one = hash64(block, one), two = hash64(block, two);
+  constexpr size_t kBlock = size_t(1) << 20;
+  uint64_t one = bytes.size(), two = one;
+  for (auto left = bytes; !left.empty();) {
+    auto block = left.first(std::min(kBlock, left.size()));
+    one = hash64(block.first(block.size() / 2), one), two = hash64(block.subspan(block.size() / 2), two);
     let_go_of_pages(block);
+    left = left.subspan(block.size());
   }
   return format("{:016x}{:016x}", one, two);
 }
@@ -257,11 +258,18 @@ std::unique_ptr<Spill> spill_for(size_t bytes) {
   return bytes >= kLargeModel ? std::make_unique<Spill>() : nullptr;
 }
 
-size_t constant_bytes(const ir::Graph& g) {
-  size_t sum = 0;
-  for (size_t i = 0; i < g.value_capacity(); ++i)
-    if (auto& c = g.value(ir::ValueId{static_cast<int32_t>(i)}).constant; c && c->dtype() != DType::string) sum += c->bytes();
-  return sum;
+// So are weights of 16 bits and less, which may grow to floats: several times the model.
+std::unique_ptr<Spill> spill_for(const ir::Graph& g) {
+  constexpr size_t kLargeGrowth = size_t(4) << 20;
+  size_t sum = 0, growth = 0;
+  for (size_t i = 0; i < g.value_capacity(); ++i) {
+    auto& c = g.value(ir::ValueId{static_cast<int32_t>(i)}).constant;
+    if (!c || c->dtype() == DType::string) continue;
+    sum += c->bytes();
+    const auto wide = static_cast<size_t>(c->count()) * sizeof(float);
+    if (wide > c->bytes()) growth += wide - c->bytes();
+  }
+  return growth >= kLargeGrowth && growth > sum / 8 ? std::make_unique<Spill>() : spill_for(sum);
 }
 
 }  // namespace
@@ -287,7 +295,7 @@ Status name_model(om::ModelT& model, Json& notes, const Options& o, const Source
 }
 
 Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source) {
-  const auto spill = spill_for(constant_bytes(graph));
+  const auto spill = spill_for(graph);
   bool check = o.verify || !o.eps.empty(), both = (o.verify || o.precision.check) && !o.reference;
   ir::Graph kept = check || both ? graph : ir::Graph();
   GE_TRY(Compiled c, run_passes(std::move(graph), o));

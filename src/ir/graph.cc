@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ir/attribute_fault.h"
+#include "tensor/pages.h"
 
 namespace ge::ir {
 
@@ -186,6 +187,7 @@ ValueId Graph::add_input(std::string n, Type type) {
 ValueId Graph::add_constant(Tensor t, std::string_view n) {
   std::vector<Dim> dims(t.dims().begin(), t.dims().end());
   ValueId id = add_value(std::string(n), Type::tensor(t.dtype(), std::move(dims)));
+  rest(t);
   value(id).constant = std::make_shared<const Tensor>(std::move(t));
   return id;
 }
@@ -275,6 +277,7 @@ void Graph::make_constant(ValueId v, Tensor t) {
   x.type = Type::tensor(t.dtype(), std::vector<Dim>(t.dims().begin(), t.dims().end()));
   x.content.reset();
   x.layout.clear();
+  rest(t);
   x.constant = std::make_shared<const Tensor>(std::move(t));
 }
 

@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "base/hash.h"
 #include "base/text.h"
 #include "lower/expressions.h"
 #include "tensor/pages.h"
@@ -238,7 +237,7 @@ class Emitter {
     auto packed = lowered_.packed_of.find(static_cast<int>(s));
     if (packed != lowered_.packed_of.end()) lowered_.packed[packed->second] = Tensor();
     const Tensor t = held.dtype() == DType::string ? numbers_of(held) : held;
-    uint64_t h = hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
+    uint64_t h = content_hash(t);
     auto& weights = shared_.weights;
     uint64_t offset = UINT64_MAX;
     auto [low, high] = shared_.by_hash.equal_range(h);

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/hash.h"
 #include "base/text.h"
 #include "ir/attribute_fault.h"
 #include "kernels/kernel.h"
@@ -92,7 +91,7 @@ void Lowering::has_read(NodeId id) {
 
 int Lowering::weight_storage(const Tensor& t) {
   bool strings = t.dtype() == DType::string;  // they have no bytes
-  uint64_t h = strings ? 0 : hash64(t.raw(), static_cast<uint64_t>(t.dtype()));
+  uint64_t h = strings ? 0 : content_hash(t);
   auto [a, b] = weight_by_hash_.equal_range(h);
   for (auto it = a; it != b; ++it)
     if (lowered_.packed[lowered_.packed_of[it->second]].same_bytes(t)) return it->second;

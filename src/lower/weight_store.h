@@ -30,9 +30,14 @@ class WeightStore {
   size_t append(std::span<const std::byte> bytes, size_t align) {
     const size_t at = (size_ + align - 1) / align * align;
     if (at + bytes.size() > room_) reserve(std::max(at + bytes.size(), 2 * room_));
-    if (!bytes.empty()) std::memcpy(block_.get() + at, bytes.data(), bytes.size());
+    constexpr size_t kBlock = size_t{4} << 20;
+    for (size_t i = 0; i < bytes.size(); i += kBlock) {
+      auto from = bytes.subspan(i, std::min(kBlock, bytes.size() - i));
+      std::memcpy(block_.get() + at + i, from.data(), from.size());
+      let_go_of_pages(from);
+      let_go_of_pages({block_.get() + at + i, from.size()});
+    }
     size_ = at + bytes.size();
-    let_go_of_pages(std::span(block_.get(), size_).subspan(at));
     return at;
   }
   std::shared_ptr<const std::byte> take() { return std::move(block_); }

@@ -1,11 +1,15 @@
 #include "ops/evaluate.h"
 
+#include <algorithm>
 #include <new>
 
 #include "base/text.h"
+#include "tensor/pages.h"
 
 namespace ge::ops {
 namespace {
+
+constexpr int64_t kHeld = int64_t{4} << 20;   // bytes of large operands in memory, where they can leave it
 
 // 64-byte aligned memory for a kernel's scratch.
 struct Scratch {
@@ -17,6 +21,12 @@ struct Scratch {
   Scratch& operator=(const Scratch&) = delete;
   std::byte* p;
 };
+
+// What moves elements or converts them has one result, whichever kernel does it: the fast ones do.
+bool only_moves(const OpDef& def, LowerContext& c) {
+  return def.lower && def.lower(c).ok() && !c.calls.empty() &&
+         std::all_of(c.calls.begin(), c.calls.end(), [](auto& call) { return call.kernel.starts_with("move."); });
+}
 
 }  // namespace
 
@@ -30,16 +40,26 @@ Status run_kernel(std::string_view name, std::span<const View> in, std::span<con
   call.state = work.state.get();
   call.shared = shared.p;
   call.scratch = scratch.p;
-  for (int64_t i = 0; i < work.chunks; ++i) GE_RETURN_IF_ERROR(k->run(call, i));
+  int64_t bytes = 0;
+  for (auto views : {in, out})
+    for (auto& v : views) bytes += v.data ? v.count() * size_of(v.dtype) : 0;
+  const int64_t between = std::max<int64_t>(1, work.chunks * kHeld / std::max<int64_t>(bytes, 1));
+  for (int64_t i = 0; i < work.chunks; ++i) {
+    GE_RETURN_IF_ERROR(k->run(call, i));
+    if ((i + 1) % between == 0) rest(in), rest(out);
+  }
   return ok();
 }
 
 Result<std::vector<Tensor>> evaluate(const Graph& g, const Node& n) {
   auto* def = find(n.op);
   if (!def) return node_error(code::kInternal, n.name, "unknown op");
-  LowerContext c(g, n, [&](ValueId v) { return Strided::dense(g.value(v).type.dims); });
-  if (def->reference) GE_RETURN_IF_ERROR(def->reference(c));
-  else if (def->lower) GE_RETURN_IF_ERROR(def->lower(c));
+  const auto dense = [&](ValueId v) { return Strided::dense(g.value(v).type.dims); };
+  LowerContext moved(g, n, dense), meant(g, n, dense);
+  const bool moves = only_moves(*def, moved);
+  auto& c = moves ? moved : meant;
+  if (!moves && def->reference) GE_RETURN_IF_ERROR(def->reference(c));
+  else if (!moves && def->lower) GE_RETURN_IF_ERROR(def->lower(c));
   if (c.calls.empty()) return c.fail("it cannot be computed while compiling");
   std::vector<Tensor> outs(n.outputs.size()), temps;
   for (size_t i = 0; i < outs.size(); ++i) {

@@ -105,7 +105,6 @@ Result<bool> fold(ir::Graph& g, PassContext& c) {
     auto outputs = n.outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i]) continue;
-      rest((*values)[i]);
       g.make_constant(outputs[i], std::move((*values)[i]));
     }
     g.erase(id);

@@ -8,6 +8,7 @@
 
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "tensor/pages.h"
 
 namespace ge::passes {
 namespace {
@@ -108,6 +109,7 @@ class Widening {
       const Tensor& t = *g_.value(v).constant;
       Tensor f32(DType::f32, t.dims());
       for (int64_t i = 0; i < t.count(); ++i) f32.as<float>()[i] = static_cast<float>(t.at(i));
+      rest(t);
       out = g_.add_constant(std::move(f32), g_.value(v).name);
     } else {
       out = cast(v, DType::f32, like, g_.value(v).name + " as f32");

@@ -5,15 +5,16 @@
 
 #include "base/spill.h"
 #include "tensor/half.h"
+#include "tensor/pages.h"
 
 namespace ge {
 namespace {
 
-constexpr size_t kLarge = size_t(1) << 20;
+constexpr size_t kOwnBlock = size_t(1) << 20;
 
 // Large blocks are the system's own, so that freeing one gives it back: what stands between two others in a heap stays.
 std::shared_ptr<const void> memory(size_t bytes) {
-  if (bytes >= kLarge)
+  if (bytes >= (spilling() ? kLargeTensor : kOwnBlock))
     if (auto block = large_block(bytes)) return block;
   return {::operator new(bytes ? bytes : 1, std::align_val_t(64)), [](const void* q) { ::operator delete(const_cast<void*>(q), std::align_val_t(64)); }};
 }

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "ops/conv_transpose.h"
+#include "tensor/pages.h"
 
 namespace ge::passes {
 
@@ -66,6 +67,7 @@ Tensor scaled_weights(const Tensor& old, const CubeGroup& group, const std::vect
     int64_t channel = transposed ? first / (d[0] / groups) * d[1] + second : first;
     w.as<float>()[i] = static_cast<float>(old.as<float>()[i] * factor[static_cast<size_t>(channel)]);
   }
+  rest(old);
   return w;
 }
 
