@@ -77,11 +77,11 @@ def lookup():
 def narrow(unpack, dtype):
     """Eight products whose weights lie in fewer bits, and a table: each becomes f32."""
     random = np.random.RandomState(0)
-    nodes, weights, x = [], {"scale": np.float32(0.01), "table": random.randint(-9, 9, (16384, 768)).astype(dtype)}, "rows"
+    nodes, weights, x = [], {"scale": np.array(0.01, np.float32), "table": random.randint(-9, 9, (16384, 768)).astype(dtype)}, "rows"
     nodes += unpack("table") + [helper.make_node("Gather", ["table.f", "ids"], ["rows"])]
     for i in range(8):
         weights[f"w{i}"] = random.randint(-9, 9, (768, 3072) if i % 2 == 0 else (3072, 768)).astype(dtype)
-        nodes += unpack(f"w{i}") + [helper.make_node("MatMul", [x, f"w{i}.f"], [f"y{i}"])]
+        nodes += unpack(f"w{i}") + [helper.make_node("MatMul", [x, f"w{i}.f"], [f"m{i}"]), helper.make_node("Relu", [f"m{i}"], [f"y{i}"])]
         x = f"y{i}"
     return nodes, weights, [("ids", TensorProto.INT64, [3])], x
 
