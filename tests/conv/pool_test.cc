@@ -135,7 +135,9 @@ TEST(Pool, RandomShapes) {
       Layout layouts[] = {Layout::first, Layout::last, Layout::odd};
       ++done;
       Layout l = layouts[rng() % 3];
-      check(p, l, rng() % 4 ? l : layouts[rng() % 3], rng() % 4 == 0 && p.kind == 0, rng);
+      const bool nans = rng() % 4 == 0 && p.kind == 0;
+      const Layout to = rng() % 4 ? l : layouts[rng() % 3];
+      check(p, l, to, nans, rng);
       if (HasFatalFailure()) return;
     }
   }

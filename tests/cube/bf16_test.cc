@@ -39,7 +39,10 @@ TEST(Bf16, RoundsToNearestEvenOnEveryIsa) {
   std::vector<float> x = {0.f, -0.f, 1.f, 1.00390625f, 1.01171875f, -1.00390625f, 3.3895314e38f, 3.4028235e38f,
                           std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN(), std::bit_cast<float>(0x7f800001u), 1.1754944e-38f};
-  for (int i = 0; i < 500; ++i) x.push_back(std::ldexp(std::normal_distribution<float>()(rng()), static_cast<int>(pick(-100, 100))));
+  for (int i = 0; i < 500; ++i) {
+    const auto exponent = static_cast<int>(pick(-100, 100));
+    x.push_back(std::ldexp(std::normal_distribution<float>()(rng()), exponent));
+  }
   each_isa([&] {
     for (int64_t n : {0, 1, 7, 13, 16, 17, 31, 32, 33, 100, 513}) {
       std::vector<uint16_t> got(static_cast<size_t>(n) + 8, 0x1234);

@@ -65,7 +65,8 @@ struct Tensor {
     for (size_t i = 0; i < d.size(); ++i) order[i] = static_cast<int>(d.size() - 1 - i);
     if (any_inner && d.size() > 1 && pick(0, 1)) std::swap(order[0], order[1]);
     if (d.size() > 2 && pick(0, 1)) std::swap(order[1], order[2]);
-    return Tensor(std::move(d), order, pick(0, 3), any_inner ? pick(1, 2) : 1, t);
+    const int64_t inner = any_inner ? pick(1, 2) : 1, gap = pick(0, 3);
+    return Tensor(std::move(d), order, gap, inner, t);
   }
 
   template <class F>

@@ -70,8 +70,10 @@ TEST(IntegerMicrokernel, EveryPathSumsExactly) {
     if (!cube::has_path(path)) continue;
     ++paths;
     for (int round = 0; round < 60; ++round) {
-      Problem p(pick(1, 30), pick(1, 130), pick_of({0, 1, 3, 4, 5, 31, 64, 257}), round % 3 == 0);
-      check(path, p, pick(0, 1), pick(0, 1));
+      const int64_t k = pick_of({0, 1, 3, 4, 5, 31, 64, 257}), n = pick(1, 130), m = pick(1, 30);
+      Problem p(m, n, k, round % 3 == 0);
+      const bool to_float = pick(0, 1), with_rows = pick(0, 1);
+      check(path, p, with_rows, to_float);
       if (HasFatalFailure()) FAIL() << "path " << static_cast<int>(path);
     }
     check(path, Problem(7, 64, 4096, true), true, false);

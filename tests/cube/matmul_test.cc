@@ -184,7 +184,8 @@ TEST(Matmul, FewRowsReadBAsItLies) {
         for (Dims s : {Dims{1300, 65}, Dims{67, 2100}, Dims{4099, 8}, Dims{1, 300}, Dims{300, 1}, Dims{17, 3}}) {
           Matmul t;
           t.a = Tensor<>::random({m, s[1]}, false);
-          t.b = Tensor<>({s[1], s[0]}, order, pick_of({0, 3}), pick_of({1, 1, 1, 2}), DType::f32);
+          const int64_t inner = pick_of({1, 1, 1, 2}), gap = pick_of({0, 3});
+          t.b = Tensor<>({s[1], s[0]}, order, gap, inner, DType::f32);
           t.c = Tensor<>::random({m, s[0]}, pick(0, 4) == 0);
           t.has_bias = pick(0, 1), t.has_residual = pick(0, 1);
           t.bias = Tensor<>::dense({s[0]});

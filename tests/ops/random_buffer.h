@@ -29,7 +29,9 @@ struct Random {
     std::vector<int> order(dims.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     if (below(2)) std::shuffle(order.begin(), order.end(), rng);
-    return strided_buffer(t, std::move(dims), order, 1 + below(2), below(3) ? 0 : static_cast<unsigned>(rng()));
+    const unsigned reversed = below(3) ? 0 : static_cast<unsigned>(rng());
+    const int64_t gap = 1 + below(2);
+    return strided_buffer(t, std::move(dims), order, gap, reversed);
   }
   // Any bits (bool: 0 and 1).
   Buffer buffer(DType t, std::vector<int64_t> dims) {

@@ -53,9 +53,20 @@ Attrs random_attrs(Random& r, const Sizes& z) {
   return a;
 }
 
-// A node of random options; values stay small so that recurrences do not blow rounding up.
-void build(Random& r, const Sizes& z, DType t, NodeCase& n) {
-  const double w = 1.0 / std::sqrt(static_cast<double>(z.h) + 1);
+// Whether a sum of the gates can leave a gate as large as it came in. Gates multiply states: without bounds a state is
+// the cube of the one before it, and after nine steps rounding is all that is left of the digits.
+bool unbounded(const Attrs& a) {
+  auto names = a.find("activations");
+  if (names == a.end() || a.contains("clip")) return false;
+  for (auto& name : std::get<std::vector<std::string>>(names->second))
+    for (auto no_bound : {"Affine", "Relu", "LeakyRelu", "ThresholdedRelu", "Elu", "Softplus"})
+      if (name == no_bound) return true;
+  return false;
+}
+
+// A node of random operands; values stay small so that recurrences do not blow rounding up.
+void build(Random& r, const Sizes& z, const Attrs& attrs, DType t, NodeCase& n) {
+  const double small = unbounded(attrs) ? 0.5 : 1, w = small / std::sqrt(static_cast<double>(z.h) + 1);
   unsigned seed = static_cast<unsigned>(r.pick(0, 1 << 20));
   auto any = [&](std::vector<int64_t> dims, double most) { return random_tensor(t, std::move(dims), seed++, -most, most); };
   bool constant = r.chance(2);
@@ -63,14 +74,14 @@ void build(Random& r, const Sizes& z, DType t, NodeCase& n) {
        r.chance(3) ? std::vector<int>{1, 0, 2} : r.chance(4) ? std::vector<int>{2, 0, 1} : std::vector<int>{});
   n.in(any({z.d, z.gates * z.h, z.i}, w), constant).in(any({z.d, z.gates * z.h, z.h}, w), r.chance(4) ? !constant : constant);
   auto maybe = [&](Tensor v, bool fixed) { r.chance(2) ? n.in(std::move(v), fixed) : n.none(); };
-  maybe(any({z.d, 2 * z.gates * z.h}, 0.5), constant);
+  maybe(any({z.d, 2 * z.gates * z.h}, 0.5 * small), constant);
   std::vector<double> lengths;
   for (int64_t i = 0; i < z.b; ++i) lengths.push_back(static_cast<double>(r.pick(0, z.s)));
   maybe(tensor(DType::i32, {z.b}, lengths), false);
   maybe(any(z.state(), 1), r.chance(2));
   if (z.op != "LSTM") return;
   maybe(any(z.state(), 1), false);
-  maybe(any({z.d, 3 * z.h}, 0.5), constant);
+  maybe(any({z.d, 3 * z.h}, 0.5 * small), constant);
 }
 
 std::vector<int> any_layout(Random& r) {
@@ -81,24 +92,36 @@ std::vector<int> any_layout(Random& r) {
   }
 }
 
+double largest(const Tensor& t) {
+  double most = 0;
+  for (int64_t i = 0; i < t.count(); ++i) most = std::max(most, std::fabs(t.at(i)));
+  return most;
+}
+
 void compare(DType t, double tolerance, int rounds) {
   Random r;
   for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     Sizes z = random_sizes(r);
+    // Arguments of one call are drawn in an order that compilers choose: each draw is a statement.
+    Attrs attrs = random_attrs(r, z);
+    std::vector<int> layout = any_layout(r);
     NodeCase n;
-    build(r, z, t, n);
+    build(r, z, attrs, t, n);
     const int outputs = z.op == "LSTM" ? 3 : 2;
     for (int k = 0; k < outputs; ++k)
       if (r.chance(4)) n.without(k);
-    n.op(z.op, random_attrs(r, z), outputs, any_layout(r));
+    n.op(z.op, attrs, outputs, layout);
     if (::testing::Test::HasFailure()) return;
     auto want = n.reference(), got = n.lowered();
     ASSERT_EQ(want.size(), got.size());
     EXPECT_EQ(n.kernels().back() == "ref.Recurrent", t == DType::f64);
-    for (size_t k = 0; k < want.size(); ++k)
-      if (!want[k].empty()) expect_close(got[k], want[k], tolerance);
-    if (::testing::Test::HasFatalFailure()) return;
+    for (size_t k = 0; k < want.size(); ++k) {
+      if (want[k].empty()) continue;
+      EXPECT_LE(largest(want[k]), 8) << "rounding grows with such values";
+      expect_close(got[k], want[k], tolerance);
+    }
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -148,8 +148,10 @@ TEST_P(Math, PowAgainstDouble) {
     for (float b : special) add(a, b);
   for (int i = 0; i < 200000; ++i) {
     float a = std::uniform_real_distribution<float>(-10, 10)(rng);
-    add(rng() % 3 ? std::fabs(a) : a, rng() % 3 ? std::uniform_real_distribution<float>(-40, 40)(rng) : static_cast<float>(static_cast<int>(rng() % 40)) - 20);
-    add(as_f(static_cast<uint32_t>(rng())), as_f(static_cast<uint32_t>(rng())));
+    const float b = rng() % 3 ? std::uniform_real_distribution<float>(-40, 40)(rng) : static_cast<float>(static_cast<int>(rng() % 40)) - 20;
+    add(rng() % 3 ? std::fabs(a) : a, b);
+    const float any = as_f(static_cast<uint32_t>(rng()));
+    add(as_f(static_cast<uint32_t>(rng())), any);
     add(1 + a * 1e-3f, std::uniform_real_distribution<float>(-50000, 50000)(rng));
   }
   Row got = one_op(Op::pow, x, y);
