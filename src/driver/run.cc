@@ -85,10 +85,14 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
     for (int64_t d : dims)
       if (d < 0 || __builtin_mul_overflow(bytes, d, &bytes) || bytes > (int64_t(1) << 34))
         return error(code::kTooLarge, format("Input '{}' is too large for seeded numbers.", port->name), "", "give it with --input");
-    Tensor t(static_cast<DType>(port->dtype), dims);
-    if (t.dtype() == DType::string) return error(code::kUnsupportedOp, format("Input '{}' is text.", port->name), "commands take and give numbers", "run the model from Python");
-    fill(t, random);
-    out.push_back(std::move(t));
+    const auto type = static_cast<DType>(port->dtype);
+    if (type == DType::string) return error(code::kUnsupportedOp, format("Input '{}' is text.", port->name), "commands take and give numbers", "run the model from Python");
+    try {
+      out.emplace_back(type, dims);
+    } catch (const std::bad_alloc&) {
+      return error(code::kOutOfMemory, format("{} bytes for input '{}' cannot be had.", bytes, port->name));
+    }
+    fill(out.back(), random);
   }
   return out;
 }

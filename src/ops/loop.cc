@@ -75,6 +75,7 @@ Status lower(LowerContext& c) {
 const Register r(OpDef{.name = "Loop",
                        .min_inputs = 2,
                        .max_inputs = -1,
+                       .optional = 0b11,
                        .min_outputs = 0,
                        .max_outputs = -1,
                        .attrs = {{"body", "What runs."}},

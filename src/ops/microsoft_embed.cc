@@ -47,16 +47,17 @@ Status upgrade(UpgradeContext& c) {
   return ok();
 }
 
-OpDef define(const char* name, int min_inputs, int max_inputs, Types types) {
+OpDef define(const char* name, int min_inputs, int max_inputs, uint32_t optional, Types types) {
   OpDef d = rewritten(name, min_inputs, max_inputs, types, upgrade);
+  d.optional = optional;
   d.max_outputs = 3;
   d.data = kWord;
   d.attrs = {{"epsilon", "Added to the variance."}, {"mask_index_type", "Not used."}};
   return d;
 }
 
-const Register r1(define("com.microsoft.EmbedLayerNormalization", 7, 9, types::floats));
-const Register r2(define("com.microsoft.QEmbedLayerNormalization", 18, 18, types::quantised | Types{DType::i32}));
+const Register r1(define("com.microsoft.EmbedLayerNormalization", 7, 9, 0b10010, types::floats));
+const Register r2(define("com.microsoft.QEmbedLayerNormalization", 18, 18, 0b1000010010010010, types::quantised | Types{DType::i32}));
 
 }  // namespace
 }  // namespace ge::ops

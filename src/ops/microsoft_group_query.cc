@@ -127,6 +127,7 @@ Result<bool> expand(UpgradeContext& c) { return Expansion(c).run(); }
 const Register r(OpDef{.name = "com.microsoft.GroupQueryAttention",
                        .min_inputs = 7,
                        .max_inputs = -1,
+                       .optional = 0b11110,
                        .max_outputs = 4,
                        .attrs = {{"num_heads", "heads of queries"},
                                  {"kv_num_heads", "heads of keys and values"},

@@ -129,6 +129,7 @@ Status upgrade(UpgradeContext& c) {
 
 const Register lstm([] {
   OpDef d = rewritten("com.microsoft.DynamicQuantizeLSTM", 12, 12, {DType::f32}, upgrade);
+  d.optional = 0b11111000;
   d.max_outputs = 3;
   return d;
 }());

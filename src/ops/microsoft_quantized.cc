@@ -249,19 +249,20 @@ struct Entry {
   Types types;
   int data;
   Status (*upgrade)(UpgradeContext&);
+  uint32_t optional = 0;
 };
 constexpr Types kBytes{DType::u8, DType::i8};
 const Entry kTable[] = {
-    {"com.microsoft.QLinearAdd", 7, 8, types::quantised, 0, upgrade_binary},
-    {"com.microsoft.QLinearMul", 7, 8, types::quantised, 0, upgrade_binary},
-    {"com.microsoft.QLinearSigmoid", 4, 5, types::quantised, 0, upgrade_unary},
-    {"com.microsoft.QLinearLeakyRelu", 4, 5, types::quantised, 0, upgrade_unary},
+    {"com.microsoft.QLinearAdd", 7, 8, types::quantised, 0, upgrade_binary, 0b100100},
+    {"com.microsoft.QLinearMul", 7, 8, types::quantised, 0, upgrade_binary, 0b100100},
+    {"com.microsoft.QLinearSigmoid", 4, 5, types::quantised, 0, upgrade_unary, 0b100},
+    {"com.microsoft.QLinearLeakyRelu", 4, 5, types::quantised, 0, upgrade_unary, 0b100},
     {"com.microsoft.QLinearConcat", 5, -1, types::quantised, 2, upgrade_concat},
-    {"com.microsoft.QLinearAveragePool", 4, 5, types::quantised, 0, upgrade_pool},
-    {"com.microsoft.QLinearGlobalAveragePool", 4, 5, types::quantised, 0, upgrade_pool},
-    {"com.microsoft.QLinearReduceMean", 4, 5, types::quantised, 0, upgrade_mean},
+    {"com.microsoft.QLinearAveragePool", 4, 5, types::quantised, 0, upgrade_pool, 0b100},
+    {"com.microsoft.QLinearGlobalAveragePool", 4, 5, types::quantised, 0, upgrade_pool, 0b100},
+    {"com.microsoft.QLinearReduceMean", 4, 5, types::quantised, 0, upgrade_mean, 0b100},
     {"com.microsoft.MatMulBnb4", 3, 3, types::floats | Types{DType::i32, DType::i64, DType::u32, DType::u64}, 0, upgrade_bnb4},
-    {"com.microsoft.QLinearSoftmax", 4, 5, types::quantised, 0, upgrade_softmax},
+    {"com.microsoft.QLinearSoftmax", 4, 5, types::quantised, 0, upgrade_softmax, 0b100},
     {"com.microsoft.MatMulIntegerToFloat", 4, 7, kBytes, 0, upgrade_to_float},
     {"com.microsoft.DynamicQuantizeMatMul", 3, 5, {DType::f32}, 0, upgrade_dynamic},
     {"com.microsoft.QGemm", 6, 9, kBytes, 0, upgrade_gemm},
@@ -273,6 +274,7 @@ const Entry kTable[] = {
   for (auto& e : kTable) {
     OpDef d = rewritten(e.name, e.min_inputs, e.max_inputs, e.types, e.upgrade);
     d.data = e.data;
+    d.optional = e.optional;
     if (e.upgrade == upgrade_pool) d.infer = infer_pool, d.expand = expand_pool;
     Register r(std::move(d));
   }

@@ -193,6 +193,7 @@ enum class VectorKind : uint8_t {
 struct OpDef {
   std::string name;                    // "Conv", "ai.onnx.ml.Scaler", "com.microsoft.Gelu", "ge.Conv"
   int min_inputs = 0, max_inputs = 0;  // max -1: any number
+  uint32_t optional = 0;               // bit i: input i may be absent, although one after it must be there
   int min_outputs = 1, max_outputs = 1;
   int since = 1;                       // first opset of its domain
   int newest = 28;                     // last opset whose meaning is known

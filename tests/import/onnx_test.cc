@@ -40,6 +40,10 @@ ops::OpDef with_upgrade(ops::OpDef d, Status (*upgrade)(ops::UpgradeContext&)) {
   d.upgrade = upgrade;
   return d;
 }
+ops::OpDef with_optional(ops::OpDef d, uint32_t inputs) {
+  d.optional = inputs;
+  return d;
+}
 // Before version 3: attribute `k`. Since then: input 1.
 Status upgrade_scale(ops::UpgradeContext& c) {
   if (c.version >= 3) return ok();
@@ -67,7 +71,7 @@ const ops::Register kOps[] = {
     ops::Register(with_upgrade(op("Scale", 2, 2), upgrade_scale)),
     ops::Register(with_upgrade(op("Negated", 1, 1), upgrade_negated)),
     ops::Register(op("If", 1, 1)),
-    ops::Register(op("Loop", 2, -1)),
+    ops::Register(with_optional(op("Loop", 2, -1), 0b11)),
     ops::Register(op("Cases", 0, 0)),
 };
 
@@ -331,6 +335,13 @@ TEST(Import, CountsOfInputsAndOutputs) {
   EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x", "x"}, {"y"}))))), HasSubstr("takes 1"));
   EXPECT_THAT(refusal(model(graph(one(node("Neg", {"x"}, {"y", "z"}))))), HasSubstr("2 outputs"));
   EXPECT_THAT(refusal(model(graph(one(node("Sum", {}, {"y"}))))), HasSubstr("at least 1"));
+}
+
+TEST(Import, OnlyOptionalInputsHaveNoName) {
+  auto absent = [](const char* op) { return refusal(model(graph(one(node(op, {"", "x"}, {"y"}, {.name = "a"}))))); };
+  EXPECT_THAT(absent("Add"), HasSubstr("\"a\" (test.Add) is not given its input 0"));
+  EXPECT_THAT(absent("Clip"), HasSubstr("input 0"));
+  EXPECT_EQ(lines(import(model(graph(one(node("Clip", {"x", "", "x"}, {"y"})))))).front(), "y = Clip(x,-,x)");
 }
 
 TEST(Import, BadAttributes) {
