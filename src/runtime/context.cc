@@ -103,7 +103,9 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
       return error(code::kOutOfMemory, format("{} for the arena cannot be had.", bytes_text(static_cast<double>(need))));
     arena_size_ = need;
     // Its pages come with those of the arena, not with a later shape that is the first to want it.
+#ifdef MADV_POPULATE_WRITE
     if (b.kept && !moved) madvise(arena_, static_cast<size_t>(b.kept), MADV_POPULATE_WRITE);
+#endif
   }
   binding_ = nullptr;
   kept_.resize(b.program->tasks.size());
