@@ -239,10 +239,10 @@ void Graph::add_node_input(NodeId n, ValueId v) {
 }
 
 void Graph::remove_input(NodeId n, size_t index) {
-  auto& inputs = node(n).inputs;
-  const std::vector<ValueId> rest(inputs.begin() + static_cast<std::ptrdiff_t>(index) + 1, inputs.end());
-  for (size_t i = index; i < inputs.size(); ++i) set_input(n, static_cast<int>(i), {});
-  inputs.resize(index);
+  auto& operands = node(n).inputs;
+  const std::vector<ValueId> rest(operands.begin() + static_cast<std::ptrdiff_t>(index) + 1, operands.end());
+  for (size_t i = index; i < operands.size(); ++i) set_input(n, static_cast<int>(i), {});
+  operands.resize(index);
   for (ValueId v : rest) add_node_input(n, v);
 }
 
