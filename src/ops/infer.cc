@@ -17,7 +17,7 @@ Status infer_node(Graph& g, NodeId id) {
   if (!def->infer) return ok();
   InferContext c(g, g.node(id));
   if (DType t = c.has(def->data) ? c.dtype(def->data) : DType::none; t != DType::none && !def->types.has(t))
-    return c.fail(format("input {} is {}", def->data, name(t)), format("It takes {}: convert the input with a Cast.", text(def->types)));
+    return c.fail(format("{} is not a type of input {}", name(t), def->data), format("It takes {}: convert the input with a Cast.", text(def->types)));
   Status s = def->infer(c);
   // The default that was taken instead may have led to an error of its own.
   GE_RETURN_IF_ERROR(ir::take_attribute_fault());

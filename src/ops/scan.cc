@@ -161,6 +161,7 @@ Status lower(LowerContext& c) {
 const Register r(OpDef{.name = "Scan",
                        .min_inputs = 1,
                        .max_inputs = -1,
+                       .optional = 0b1,  // sequence_lens of opset 8; inference asks for all others
                        .max_outputs = -1,
                        .since = 8,
                        .attrs = {{"body", "What runs."}, {"num_scan_inputs", "How many inputs are cut into entries."},
