@@ -157,6 +157,7 @@ Types taken(Ew code) {
 
 Status infer(InferContext& c) {
   Ew code = elementwise_code(c.node);
+  const Types types = find(c.node.op)->types;
   GE_RETURN_IF_ERROR(check_attributes(c, code));
   DType t = c.dtype(0);
   for (int i = 0; i < c.inputs(); ++i) {
@@ -164,7 +165,7 @@ Status infer(InferContext& c) {
       if (code == Ew::clip && i) continue;
       return c.fail(format("input {} is missing", i));
     }
-    if (!taken(code).has(c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
+    if (!types.has(c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
     // A bound that was an attribute once is f32 whatever x is.
     if (code != Ew::pow && code != Ew::clip && c.dtype(i) != t)
       return c.fail(format("input {} is {}, input 0 is {}", i, name(c.dtype(i)), name(t)));
