@@ -117,6 +117,7 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
     };
   p.fusion = o.fusion;
   p.verify = o.verify_ir;
+  p.strip_rows = o.strip_rows;
   if (!o.fusion) p.disabled.insert("vector_regions");
   if (o.reference) {
     // The graph as the model has it.

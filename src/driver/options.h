@@ -42,6 +42,7 @@ struct Options {
   std::vector<int64_t> head_num;         // attention only with these numbers of heads; empty: any
   std::optional<double> attention_scale; // attention only with this scale
   bool reference = false;                // every op by its reference kernel: the meaning, slow
+  int64_t strip_rows = 0;                // PassOptions::strip_rows, for tests
   bool verify_ir = false;                // check the graph after every pass
   int allocator_strategy = 2;            // 0 none, 1 greedy, 2 search
   int64_t plan_steps = 20'000'000;       // the planner's budget: some 0.2 s

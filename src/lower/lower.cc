@@ -35,6 +35,7 @@ class Lowering {
  private:
   Status lower_node(NodeId id);
   Result<std::vector<ops::CallSpec>> calls_of(ops::LowerContext& c, NodeId id);
+  bool shares(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls, ops::LowerContext& c, std::vector<int>& temps);
   Status add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, const std::vector<int>& temps);
   Operand operand(const Arg& a, ops::LowerContext& c, const std::vector<int>& temps);
   Operand whole(Operand o, NodeId id);
@@ -63,6 +64,7 @@ class Lowering {
   std::vector<Task>& tasks_ = lowered_.tasks;
   std::vector<int>&first_ = lowered_.first, &last_ = lowered_.last;
   std::multimap<uint64_t, int> weight_by_hash_;
+  std::map<std::string, int> made_of_weights_;   // storage by the call that fills it
   std::set<std::string> reference_;
   std::vector<int> readers_;             // of each constant: nodes that are not lowered yet
   std::vector<bool> in_memory_;          // of each storage: some task reads it where it lies
@@ -148,8 +150,31 @@ Status Lowering::lower_node(NodeId id) {
   std::vector<int> temps;
   for (auto& t : c.temps)
     temps.push_back(placement_.add_storage({plan::StorageKind::arena, -1, {}, t.dtype, product(t.dims)}));
-  for (auto& spec : *calls) GE_RETURN_IF_ERROR(add_task(id, std::move(spec), c, temps));
+  const bool deterministic = ops::find(n.op)->deterministic;
+  for (auto& spec : *calls)
+    if (!deterministic || !shares(spec, *calls, c, temps)) GE_RETURN_IF_ERROR(add_task(id, std::move(spec), c, temps));
   return sources(c, temps);
+}
+
+// What a call makes of weights alone is made once for all nodes that want the same: true if another call did.
+bool Lowering::shares(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls, ops::LowerContext& c, std::vector<int>& temps) {
+  if (!options_.reuse || spec.in.empty() || spec.out.size() != 1 || spec.out[0].kind != Arg::Kind::temp || spec.out[0].view || !spec.graphs.empty()) return false;
+  std::string key = spec.kernel;
+  for (auto& a : spec.in) {
+    if (a.kind != Arg::Kind::constant || a.view) return false;
+    key += format(" {}", weight_storage(c.constants[static_cast<size_t>(a.index)]));
+  }
+  int writers = 0;
+  for (auto& other : calls)
+    for (auto& a : other.out) writers += a.kind == Arg::Kind::temp && a.index == spec.out[0].index;
+  if (writers != 1) return false;
+  for (auto& d : spec.ints) key += format(", {}", d.text());
+  for (double f : spec.floats) key += format(", {}", f);
+  key.append(reinterpret_cast<const char*>(spec.blob.data()), spec.blob.size());
+  int& storage = temps[static_cast<size_t>(spec.out[0].index)];
+  auto [it, first] = made_of_weights_.emplace(std::move(key), storage);
+  storage = it->second;
+  return !first;
 }
 
 Operand Lowering::operand(const Arg& a, ops::LowerContext& c, const std::vector<int>& temps) {

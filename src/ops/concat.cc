@@ -114,6 +114,10 @@ std::vector<int> layout_concat(const Graph& g, const Node& n) {
   return {};
 }
 
+std::optional<RowWindow> rows_concat(const Graph& g, const Node& n, int, int axis) {
+  return concat_axis(g, n) == axis ? std::nullopt : std::optional(RowWindow{});
+}
+
 // ---- Split
 
 // Sizes of the parts along the axis.
@@ -224,7 +228,8 @@ const Register concat(OpDef{.name = "Concat",
                             .reference = reference_concat,
                             .lower = lower_concat,
                             .place = place_concat,
-                            .layout = layout_concat});
+                            .layout = layout_concat,
+                            .window = rows_concat});
 
 const Register split(OpDef{.name = "Split",
                            .min_inputs = 1,

@@ -47,7 +47,9 @@ const Register r(OpDef{.name = "Conv",
                        .infer = infer,
                        .reference = reference,
                        .lower = lower,
-                       .layout = channels_last_layout});
+                       .layout = channels_last_layout,
+                       .window = conv_rows,
+                       .cut_rows = cut_conv_rows});
 
 }  // namespace
 }  // namespace ge::ops

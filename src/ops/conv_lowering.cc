@@ -35,6 +35,19 @@ Result<std::vector<Dim>> conv_dims(const InferContext& c, int weights) {
   return dims;
 }
 
+std::optional<RowWindow> conv_rows(const Graph& g, const Node& n, int input, int axis) {
+  if (input > 0 && input < 3) return RowWindow{.whole = true};
+  if (input > 2) return broadcast_rows(g, n, input, axis);
+  auto s = conv_spatial(g, n);
+  return s.ok() ? window_rows(*s, axis) : std::nullopt;
+}
+
+void cut_conv_rows(const Graph& g, const Node& from, Node& to, int axis, const RowRange& out, const RowRange& in) {
+  if (auto s = conv_spatial(g, from); s.ok()) cut_window(*s, to, axis, out, in);
+  auto& size = g.value(from.outputs[0]).type.dims[static_cast<size_t>(axis)];
+  if (ir::attr_int(from, "winograd", 0) && axis == 2 && size.known()) to.attrs["winograd_rows"] = size.value();
+}
+
 namespace {
 
 // The weights as w[groups, M / groups, C / groups, k...], for those computed while running: copied to
@@ -83,8 +96,8 @@ struct RunFilters {
 };
 
 // The transformed weights, made in each run from those of a direct sum. Where the run chooses between both, the
-// convolution's sizes go with them.
-RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choose, bool kept) {
+// convolution's sizes go with them; `rows` of axis 2, where it is not 0: a piece decides as the whole does.
+RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choose, bool kept, int64_t rows) {
   Tensor direct = pack_conv(w, 1);
   auto& d = w.dims();
   auto& y = c.out_type(0).dims;
@@ -96,7 +109,9 @@ RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choos
   if (choose) {
     auto dilations = ir::attr_ints(c.node, "dilations");
     auto dilation = [&](size_t from_end) { return Dim(dilations.size() >= from_end ? dilations[dilations.size() - from_end] : 1); };
-    append(ints, {Dim(d[0]), rank == 5 ? y[0] * y[2] : y[0], rank >= 4 ? y[rank - 2] : Dim(1), y[rank - 1], dilation(2), dilation(1), Dim(int64_t{kept})});
+    auto size = y;
+    if (rows) size[2] = rows;
+    append(ints, {Dim(d[0]), rank == 5 ? size[0] * size[2] : size[0], rank >= 4 ? size[rank - 2] : Dim(1), size[rank - 1], dilation(2), dilation(1), Dim(int64_t{kept})});
   }
   int64_t panels = (d[0] + 15) / 16;
   RunFilters f;
@@ -184,9 +199,10 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   const bool kept = ir::attr_int(c.node, "winograd_kept", 0) != 0;
   const bool stored = ir::attr_int(c.node, "winograd_stored", 0) != 0;
   const bool choose = tile && !stored && !known_dims(y.dims) && 5 + tail.extras.size() <= kernels::cube::kMostOfChoice;
+  const int64_t rows = ir::attr_int(c.node, "winograd_rows", 0);
   RunFilters run_filters;
   if (tile && stored) in.push_back(c.weight(pack_winograd(*weights, tile)));
-  else if (tile) in.push_back((run_filters = filters_of_run(c, *weights, tile, choose, kept)).transformed);
+  else if (tile) in.push_back((run_filters = filters_of_run(c, *weights, tile, choose, kept, rows)).transformed);
   else if (depthwise) in.push_back(c.weight(pack_depthwise(*weights)));
   else if (weights && computes_bf16(c.node)) in.push_back(c.weight(pair_panels(pack_conv(*weights, groups), w.dims[1].value())));
   else if (weights) in.push_back(c.weight(pack_conv(*weights, groups)));
@@ -211,7 +227,7 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   append(ints, s.dilations);
   append(ints, s.pad_begin);
   ints.push_back(Dim(tail.act));
-  if (choose) ints.push_back(Dim(int64_t{kept}));
+  if (choose) append(ints, {Dim(int64_t{kept}), Dim(rows)});
   c.call(choose ? "cube.winograd_or_direct" : tile ? "cube.winograd" : depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints),
          {tail.p, tail.q}, encode_program(tail));
   if (cast) emit_copy(c, whole, DType::f32, c.out(), y.dtype);

@@ -4,6 +4,7 @@
 // the last axis that lie side by side in memory and do not overlap are channels of one convolution.
 #include "ops/conv_transpose.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/text.h"
@@ -108,6 +109,40 @@ Phase phase_of(int64_t at, int64_t kernel, int64_t stride, int64_t dilation, int
     p.taps.push_back(tap);
   }
   return p;
+}
+
+bool known(const std::vector<Dim>& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](auto& d) { return d.known(); });
+}
+
+std::optional<RowWindow> rows(const Graph& g, const Node& n, int input, int axis) {
+  if (input > 0 && input < 3) return RowWindow{.whole = true};
+  if (input > 2) return broadcast_rows(g, n, input, axis);
+  auto t = read(g, n);
+  auto a = static_cast<size_t>(axis - 2);
+  if (!t.ok() || axis < 2 || !known(t->kernel) || !known(t->out) || !known(t->pad_begin)) return std::nullopt;
+  const int64_t extent = (t->kernel[a].value() - 1) * t->dilations[a] + 1;
+  if (extent < t->strides[a]) return std::nullopt;   // no piece begins with rows that no input reaches
+  return RowWindow{.extent = extent, .begin = extent - 1 - t->pad_begin[a].value(), .scale = t->strides[a]};
+}
+
+void cut_rows(const Graph& g, const Node& from, Node& to, int axis, const RowRange& out, const RowRange& in) {
+  auto t = read(g, from);
+  if (!t.ok()) return;
+  auto& x = g.value(from.inputs[0]).type.dims;
+  const size_t rank = t->kernel.size();
+  std::vector<int64_t> pads(2 * rank), extra(rank);
+  for (size_t a = 0; a < rank; ++a) {
+    const bool cut = static_cast<int>(a) + 2 == axis;
+    const int64_t extent = (t->kernel[a].value() - 1) * t->dilations[a] + 1, count = cut ? in.count() : x[a + 2].value();
+    pads[a] = t->pad_begin[a].value() + (cut ? out.begin - in.begin * t->strides[a] : 0);
+    // What is left behind the rows that are wanted; rows that no input reaches where it is negative.
+    const int64_t behind = (count - 1) * t->strides[a] + extent - pads[a] - (cut ? out.count() : t->out[a].value());
+    pads[rank + a] = std::max<int64_t>(0, behind), extra[a] = std::max<int64_t>(0, -behind);
+  }
+  to.attrs["pads"] = std::move(pads), to.attrs["output_padding"] = std::move(extra);
+  to.attrs["auto_pad"] = std::string("NOTSET");
+  to.attrs.erase("output_shape");
 }
 
 // Weights [M, C / groups, taps...] of a convolution, from [C, M / groups, k...]; zeros where there are no taps.
@@ -312,7 +347,9 @@ const Register fused(OpDef{.name = "ge.ConvTranspose",
                            .doc = "ConvTranspose with bias, residual, activation and a vector program",
                            .infer = infer_fused,
                            .lower = lower_fused,
-                           .layout = channels_last_layout});
+                           .layout = channels_last_layout,
+                           .window = rows,
+                           .cut_rows = cut_rows});
 
 const Register r(OpDef{.name = "ConvTranspose",
                        .min_inputs = 2,
@@ -324,7 +361,9 @@ const Register r(OpDef{.name = "ConvTranspose",
                        .infer = infer,
                        .reference = reference,
                        .lower = lower,
-                       .layout = channels_last_layout});
+                       .layout = channels_last_layout,
+                       .window = rows,
+                       .cut_rows = cut_rows});
 
 }  // namespace
 

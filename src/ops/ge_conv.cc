@@ -28,6 +28,7 @@ std::vector<AttrDef> attrs() {
   a.push_back({"winograd", "2 or 4: by minimal filtering with such tiles; absent or 0: a direct sum"});
   a.push_back({"winograd_stored", "1: the file holds the transformed weights; 0: each run makes them"});
   a.push_back({"winograd_kept", "1: with open sizes, made by the first run that wants them and kept in the arena"});
+  a.push_back({"winograd_rows", "size of axis 2 of the map that this is a piece of, for which it was chosen"});
   a.push_back({"compute", "bf16: input and weights are rounded to it; absent: f32"});
   return a;
 }
@@ -40,7 +41,9 @@ const Register r(OpDef{.name = "ge.Conv",
                        .doc = "a convolution with bias, residual, activation and a vector program",
                        .infer = infer,
                        .lower = lower,
-                       .layout = channels_last_layout});
+                       .layout = channels_last_layout,
+                       .window = conv_rows,
+                       .cut_rows = cut_conv_rows});
 
 }  // namespace
 }  // namespace ge::ops

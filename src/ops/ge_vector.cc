@@ -45,6 +45,11 @@ std::vector<int> layout(const Graph& g, const Node& n) {
   return {};
 }
 
+std::optional<RowWindow> rows(const Graph& g, const Node& n, int input, int axis) {
+  auto row = ir::attr_int(n, "row_axes", 0);
+  return axis < g.value(n.outputs[0]).type.rank() - row ? broadcast_rows(g, n, input, axis) : std::nullopt;
+}
+
 const Register r(OpDef{.name = "ge.Vector",
                        .min_inputs = 0,
                        .max_inputs = -1,
@@ -53,7 +58,8 @@ const Register r(OpDef{.name = "ge.Vector",
                        .doc = "a region of elementwise nodes and row reductions",
                        .infer = infer,
                        .lower = lower,
-                       .layout = layout});
+                       .layout = layout,
+                       .window = rows});
 
 }  // namespace
 }  // namespace ge::ops

@@ -206,4 +206,27 @@ std::optional<Strided> placed_in(const OpDef& def, const Graph& g, const Node& n
   return def.place(g, n, input, out);
 }
 
+RowRange rows_read(const RowWindow& w, const RowRange& out, int64_t height) {
+  auto down = [&](int64_t x) { return x >= 0 ? x / w.scale : -((-x + w.scale - 1) / w.scale); };
+  const int64_t begin = out.begin * w.stride - w.begin, last = (out.end - 1) * w.stride - w.begin + w.extent - 1;
+  RowRange in{std::max<int64_t>(0, down(begin + w.scale - 1)), std::min(height, down(last) + 1)};
+  return in.count() > 0 ? in : RowRange{};
+}
+
+std::optional<RowWindow> broadcast_rows(const Graph& g, const Node& n, int input, int axis) {
+  auto &from = g.value(n.inputs[static_cast<size_t>(input)]).type, &to = g.value(n.outputs[0]).type;
+  if (!from.ranked || !to.ranked || from.rank() > to.rank()) return std::nullopt;
+  const int at = axis - (to.rank() - from.rank());
+  if (at < 0 || (from.dims[static_cast<size_t>(at)].is(1) && !to.dims[static_cast<size_t>(axis)].is(1))) return RowWindow{.whole = true};
+  if (from.dims[static_cast<size_t>(at)] == to.dims[static_cast<size_t>(axis)]) return RowWindow{};
+  return std::nullopt;
+}
+
+std::optional<RowWindow> row_window(const Graph& g, const Node& n, int input, int axis) {
+  auto* def = find(n.op);
+  if (!def) return std::nullopt;
+  if (def->window) return def->window(g, n, input, axis);
+  return def->vector_kind == VectorKind::elementwise ? broadcast_rows(g, n, input, axis) : std::nullopt;
+}
+
 }  // namespace ge::ops

@@ -93,6 +93,21 @@ struct Strided {
 };
 
 // ---------------------------------------------------------------------------------------------
+// Rows are positions along one axis. Row r of an output depends on those rows i of an input for which i * scale lies in
+// [r * stride - begin, r * stride - begin + extent); what lies outside of the input is padding. Or on the whole input (weights).
+struct RowWindow {
+  bool whole = false;
+  int64_t extent = 1, stride = 1, begin = 0, scale = 1;
+};
+struct RowRange {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end - begin; }
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+// Of an input of `height` rows, those that rows `out` (not none) depend on; none where all is padding.
+RowRange rows_read(const RowWindow& w, const RowRange& out, int64_t height);
+
+// ---------------------------------------------------------------------------------------------
 // Lowering: a node becomes kernel calls. All plain data; src/lower turns it into tasks.
 struct Arg {
   enum class Kind : uint8_t { none, value, temp, constant } kind = Kind::none;
@@ -234,6 +249,11 @@ struct OpDef {
   // row-major). Null: row-major.
   std::vector<int> (*layout)(const Graph&, const Node&) = nullptr;
 
+  // Rows along an axis of the outputs, which all have its size there; nothing: they cannot be made apart from one another.
+  std::optional<RowWindow> (*window)(const Graph&, const Node&, int input, int axis) = nullptr;
+  // `to`, a copy of `from`, becomes one that makes rows `out` from rows `in` of input 0. Null: it needs no change.
+  void (*cut_rows)(const Graph&, const Node& from, Node& to, int axis, const RowRange& out, const RowRange& in) = nullptr;
+
   // Runs as executor kernels (control flow, sequences): operands are dense, and the sizes of outputs may be what
   // the run says.
   bool executor = false;
@@ -258,6 +278,10 @@ const OpDef* find(std::string_view name);
 std::optional<Strided> seen_through(const OpDef& def, const Graph& g, const Node& n, int output, const Strided& in);
 std::optional<Strided> placed_in(const OpDef& def, const Graph& g, const Node& n, int input, const Strided& out);
 std::vector<const OpDef*> all();       // sorted by name
+// What the hook `window` says; of elementwise operators and of others that broadcast along the axis, by the sizes.
+std::optional<RowWindow> row_window(const Graph& g, const Node& n, int input, int axis);
+// Of an input that broadcasts to the output: its row r, or all of it where it has one for all.
+std::optional<RowWindow> broadcast_rows(const Graph& g, const Node& n, int input, int axis);
 
 // Emits the vector program of one node (kernel vector.program) if its op has one; false otherwise.
 Result<bool> lower_as_vector(LowerContext& c, const OpDef& def);

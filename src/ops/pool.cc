@@ -87,6 +87,17 @@ Status lower(LowerContext& c) {
   return ok();
 }
 
+std::optional<RowWindow> rows(const Graph& g, const Node& n, int, int axis) {
+  // Indices count in the whole image; an average knows which of its windows reaches beyond the padding.
+  if (n.outputs.size() > 1 || (ir::attr_int(n, "ceil_mode", 0) != 0 && kind_of(n) != kMax)) return std::nullopt;
+  auto s = spatial_of(g, n);
+  return s.ok() ? window_rows(*s, axis) : std::nullopt;
+}
+
+void cut_rows(const Graph& g, const Node& from, Node& to, int axis, const RowRange& out, const RowRange& in) {
+  if (auto s = spatial_of(g, from); s.ok()) cut_window(*s, to, axis, out, in);
+}
+
 OpDef define(const char* name, bool global, Types types, std::initializer_list<AttrDef> more) {
   OpDef d;
   d.name = name;
@@ -101,6 +112,7 @@ OpDef define(const char* name, bool global, Types types, std::initializer_list<A
   d.reference = reference;
   d.lower = lower;
   d.layout = channels_last_layout;
+  if (!global) d.window = rows, d.cut_rows = cut_rows;
   return d;
 }
 

@@ -1,5 +1,7 @@
 #include "ops/spatial.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace ge::ops {
@@ -72,6 +74,25 @@ Result<Spatial> read_spatial(const Node& n, const std::vector<Dim>& in, const st
       return bad(n, format("a window of {} does not fit axis {} of {}", extent.text(), a, in[a].text()));
   }
   return s;
+}
+
+std::optional<RowWindow> window_rows(const Spatial& s, int axis) {
+  auto a = static_cast<size_t>(axis - 2);
+  auto known = [](auto& list) { return std::all_of(list.begin(), list.end(), [](auto& d) { return d.known(); }); };
+  if (axis < 2 || a >= s.rank() || !s.kernel[a].known() || !known(s.pad_begin) || !known(s.pad_end)) return std::nullopt;
+  return RowWindow{.extent = (s.kernel[a].value() - 1) * s.dilations[a] + 1, .stride = s.strides[a], .begin = s.pad_begin[a].value()};
+}
+
+void cut_window(const Spatial& s, Node& to, int axis, const RowRange& out, const RowRange& in) {
+  std::vector<int64_t> pads;
+  for (auto* list : {&s.pad_begin, &s.pad_end})
+    for (auto& d : *list) pads.push_back(d.value());
+  const RowWindow w = *window_rows(s, axis);
+  const auto a = static_cast<size_t>(axis - 2);
+  pads[a] = in.begin - (out.begin * w.stride - w.begin);
+  pads[a + s.rank()] = (out.end - 1) * w.stride - w.begin + w.extent - in.end;
+  to.attrs["pads"] = std::move(pads);
+  to.attrs["auto_pad"] = std::string("NOTSET");
 }
 
 std::vector<int> channels_last(int rank) {

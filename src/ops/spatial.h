@@ -16,6 +16,10 @@ struct Spatial {
 // a node whose input has these spatial sizes.
 Result<Spatial> read_spatial(const Node& n, const std::vector<Dim>& in, const std::vector<Dim>* kernel = nullptr);
 
+// OpDef::window of input 0 and OpDef::cut_rows of a node with such a window; nothing where padding is not known.
+std::optional<RowWindow> window_rows(const Spatial& s, int axis);
+void cut_window(const Spatial& s, Node& to, int axis, const RowRange& out, const RowRange& in);
+
 // {0, 2, 3, 1} and the like: channels innermost; empty below rank 3.
 std::vector<int> channels_last(int rank);
 std::vector<int> channels_last_layout(const Graph& g, const Node& n);

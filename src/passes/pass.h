@@ -43,6 +43,7 @@ struct PassOptions {
   std::function<void(const ir::Graph&, const std::string& pass)> dump;  // called after passes that changed something
   Precision precision;
   double winograd_budget = 0.25;         // transformed weights may add so much of the model's weight bytes
+  int64_t strip_rows = 0;                // 0: by cost; else all that can be cut is, into strips of so many rows
   int64_t fold_limit = int64_t(1) << 20; // folding may add at most so many bytes beyond what it removes
 };
 
@@ -96,5 +97,6 @@ Result<bool> precision(ir::Graph& g, PassContext& c);     // operands of product
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes
 Result<bool> fuse(ir::Graph& g, PassContext& c);          // the rules of fusions/
 Result<bool> vector_regions(ir::Graph& g, PassContext& c);
+Result<bool> strips(ir::Graph& g, PassContext& c);        // large maps a strip of rows at a time
 
 }  // namespace ge::passes

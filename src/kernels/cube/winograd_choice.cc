@@ -1,7 +1,8 @@
 // Kernel "cube.winograd_or_direct": a convolution whose sizes are known only when it is bound, as cube.winograd or as
 // cube.conv, whichever costs less there. Operands, parameters and epilogue as of cube.winograd, and last the weights of
 // cube.conv, whose transform another task has made of them (cube.winograd_filters, which decides alike); the last of the
-// parameters: whether that is kept from run to run. in_place: the residual.
+// parameters: whether that is kept from run to run, and, if given and not 0, the size of axis 2 of the map that this is a
+// piece of, which decides in the place of its own. in_place: the residual.
 #include <array>
 #include <utility>
 
@@ -37,10 +38,13 @@ Result<Work> prepare(const Call& call) {
   auto chosen = std::make_shared<Choice>();
   GE_TRY(ConvShape s, conv_shape(call, kName));
   if (call.in[1].rank != 4 || !call.in[1].dims) return error(code::kBadOp, format("{}: the transformed weights must have four axes", kName));
-  if (call.ints.size() != static_cast<size_t>(4 + 4 * s.rank)) return error(code::kBadOp, format("{}: takes {} parameters", kName, 4 + 4 * s.rank));
+  const auto count = static_cast<size_t>(3 + 4 * s.rank);
+  if (call.ints.size() != count + 1 && call.ints.size() != count + 2) return error(code::kBadOp, format("{}: takes {} parameters", kName, count + 2));
+  std::array size{s.out[0], s.out[1], s.out[2]};
+  if (int64_t rows = call.ints.size() > count + 1 ? call.ints[count + 1] : 0; rows > 0 && rows <= kMaxConvNumber) size[static_cast<size_t>(3 - s.rank)] = rows;
   const int64_t frequencies = call.in[1].dims[0], edge = s.k[1] == 3 ? 6 : 1;
   const int tile = frequencies == edge * 6 ? 4 : 2;
-  chosen->direct = !pays_unstored({s.m, s.c, s.n * s.out[0], s.out[1], s.out[2], s.dilation[1], s.dilation[2], s.k[1] == 3}, tile, call.ints.back() != 0);
+  chosen->direct = !pays_unstored({s.m, s.c, s.n * size[0], size[1], size[2], s.dilation[1], s.dilation[2], s.k[1] == 3}, tile, call.ints[count] != 0);
   chosen->kernel = find(chosen->direct ? "cube.conv" : "cube.winograd");
   std::array<View, kMostOfChoice> in;
   GE_TRY(Work w, chosen->kernel->prepare(inner(call, *chosen, in)));
