@@ -22,9 +22,10 @@ struct Scratch {
   std::byte* p;
 };
 
-// What moves elements or converts them has one result, whichever kernel does it: the fast ones do.
+// What moves elements or converts them has one result, whichever kernel does it: the fast ones do. Products are not
+// asked: lowering packs their weights.
 bool only_moves(const OpDef& def, LowerContext& c) {
-  return def.lower && def.lower(c).ok() && !c.calls.empty() &&
+  return def.lower && def.unit != kernels::Unit::cube && def.lower(c).ok() && !c.calls.empty() &&
          std::all_of(c.calls.begin(), c.calls.end(), [](auto& call) { return call.kernel.starts_with("move."); });
 }
 

@@ -70,6 +70,11 @@ bool vector(VectorContext& c) {
 Status lower(LowerContext& c) {
   RowAxes r = row_of(c.graph, c.node);
   if (!float_lane(c.type(0).dtype) || kind_of(c.node) == 2 || r.first == r.last) return ok();
+  const bool one_axis = r.last == c.type(0).rank() && r.last - r.first == 1;
+  if (c.type(0).dtype == DType::f32 && kind_of(c.node) == 0 && one_axis && contiguous_row(c.view(0), 1) && contiguous_row(c.out_view(0), 1)) {
+    c.call("vector.softmax", {c.in(0)}, {c.out()});
+    return ok();
+  }
   return lower_rows(c, r.first, r.last - r.first);
 }
 
