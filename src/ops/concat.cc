@@ -1,5 +1,7 @@
 // Concat, and Split as its inverse. Inputs of a Concat are made inside its output where possible;
 // outputs of a Split are views.
+#include <algorithm>
+
 #include "base/text.h"
 #include "ops/axes_from_data.h"
 #include "ops/shape_util.h"
@@ -88,6 +90,8 @@ std::vector<std::optional<Strided>> parts_of(const Graph& g, const Node& n, cons
 
 std::optional<Strided> place_concat(const Graph& g, const Node& n, int input, const Strided& out) {
   auto i = static_cast<size_t>(input);
+  auto copied = ir::attr_ints(n, "copied");
+  if (std::find(copied.begin(), copied.end(), input) != copied.end()) return std::nullopt;
   return std::move(parts_of(g, n, out, i, i + 1)[0]);
 }
 
@@ -222,7 +226,7 @@ Status reference_split(LowerContext& c) {
 const Register concat(OpDef{.name = "Concat",
                             .min_inputs = 1,
                             .max_inputs = -1,
-                            .attrs = {{"axis", "Along which inputs follow each other."}},
+                            .attrs = {{"axis", "Along which inputs follow each other."}, {"copied", "inputs that are not made inside the output, which then need not be there as early as they"}},
                             .doc = "Inputs one after the other.",
                             .infer = infer_concat,
                             .reference = reference_concat,

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "ops/op.h"
+#include "ops/vector_lowering.h"
 #include "passes/conv_cost.h"
 #include "passes/order.h"
 #include "passes/pass.h"
@@ -117,6 +117,7 @@ class Cutter {
   int64_t part_end(const Group& group, ValueId sink, int64_t k) const;
   std::map<int, int64_t> ends(const Group& group, int64_t k) const;
   Strip strip(const Group& group, int64_t k, const std::map<int, int64_t>& before) const;
+  ValueId copy_of(ValueId v, NodeId like);
   ValueId rows_of(ValueId v, const RowRange& have, const RowRange& want, NodeId like);
 
   ir::Graph& g_;
@@ -290,8 +291,8 @@ Cost Cutter::cost(const Group& group) const {
       auto read = s.read.find(v.v);
       if (read == s.read.end() || read->second.begin >= made.begin) continue;
       const double old = bytes * static_cast<double>(made.begin - read->second.begin) / height;
-      sum += count * (kTaskCycles + kCopyCycles * (old + (sink ? bytes / count : 0)));
-      kept += old + bytes / count;
+      sum += count * (2 * kTaskCycles + kCopyCycles * (2 * old + (sink ? bytes / count : 0)));
+      kept += old;
     }
     for (auto& in : step.inputs) {
       const double bytes = maps_[at(in.value)].bytes;
@@ -374,21 +375,37 @@ ValueId Cutter::rows_of(ValueId v, const RowRange& have, const RowRange& want, N
   return out;
 }
 
+// The rows that a value lends to later strips, as memory of their own: where they were made need not stay for them.
+ValueId Cutter::copy_of(ValueId v, NodeId like) {
+  auto type = g_.value(v).type;
+  if (!ops::vector_dtype(type.dtype)) return v;
+  kernels::vector::ProgramBuilder b;
+  b.store(0, b.load(0, ops::vector_lane(type.dtype)));
+  auto program = b.finish(1, 1);
+  if (!program.ok()) return v;
+  ir::Attrs attrs{{"program", kernels::vector::print(*program)}, {"row_axes", int64_t{0}}, {"dtypes", std::vector{static_cast<int64_t>(type.dtype)}}, {"reduced", std::vector<int64_t>{0}}};
+  auto layout = g_.value(v).layout;
+  ValueId out = g_.node(g_.insert("ge.Vector", {v}, {type}, std::move(attrs), like)).outputs[0];
+  g_.value(out).layout = layout;
+  return out;
+}
+
 void Cutter::cut(const Group& group, Trace& trace) {
   const NodeId last = group.nodes.back();
   struct Held {
     ValueId value;
     RowRange rows;
   };
-  std::map<int, Held> held;                    // what strips have made last of each value
-  std::map<int, std::vector<ValueId>> parts;   // of each sink
   auto insert = [&](std::string op, std::vector<ValueId> inputs, std::vector<ir::Type> types, ir::Attrs attrs, NodeId like) {
     NodeId id = g_.insert(std::move(op), std::move(inputs), std::move(types), std::move(attrs), like);
     g_.node(id).rank = g_.node(last).rank;
     return id;
   };
-  auto concat = [&](std::vector<ValueId> inputs, ir::Type type, const std::vector<int>& layout) {
-    NodeId id = insert("Concat", std::move(inputs), {std::move(type)}, {{"axis", int64_t{kAxis}}}, last);
+  // copied: the first input is not made inside the output.
+  auto concat = [&](std::vector<ValueId> inputs, ir::Type type, const std::vector<int>& layout, bool copied) {
+    ir::Attrs attrs{{"axis", int64_t{kAxis}}};
+    if (copied) attrs["copied"] = std::vector<int64_t>{0};
+    NodeId id = insert("Concat", std::move(inputs), {std::move(type)}, std::move(attrs), last);
     g_.node(id).origin.clear();
     g_.value(g_.node(id).outputs[0]).layout = layout;
     return id;
@@ -398,47 +415,67 @@ void Cutter::cut(const Group& group, Trace& trace) {
     type.dims[kAxis] = rows;
     return type;
   };
-  auto before = ends(group, -1);
+  std::vector<Strip> all;
+  for (int64_t k = 0; k < group.count; ++k) all.push_back(strip(group, k, k ? all.back().ends : ends(group, -1)));
+  // Where what strips k and later read of a value begins.
+  auto wanted_from = [&](int64_t k, ValueId v) {
+    for (; k < group.count; ++k)
+      if (auto read = all[static_cast<size_t>(k)].read.find(v.v); read != all[static_cast<size_t>(k)].read.end() && read->second.count() > 0) return read->second.begin;
+    return INT64_MAX;
+  };
+  std::map<int, Held> kept;                    // of each value, for later strips
+  std::map<int, std::vector<ValueId>> parts;   // of each sink
   for (int64_t k = 0; k < group.count; ++k) {
-    Strip s = strip(group, k, before);
+    const Strip& s = all[static_cast<size_t>(k)];
+    std::map<int, Held> held;
     for (NodeId id : group.nodes) {
       const ir::Node n = g_.node(id);
       const RowRange made = s.made.at(id.v);
-      if (made.count() <= 0) continue;   // earlier strips needed the last rows
-      auto inputs = n.inputs;
-      RowRange in;
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!inputs[i]) continue;
-        auto w = *ops::row_window(g_, n, static_cast<int>(i), kAxis);
-        if (w.whole) continue;
-        const int64_t height = maps_[at(inputs[i])].height;
-        const RowRange read = ops::rows_read(w, made, height);
-        if (i == 0) in = read;
-        auto here = held.find(inputs[i].v);
-        inputs[i] = here == held.end() ? rows_of(inputs[i], {0, height}, read, last) : rows_of(here->second.value, here->second.rows, read, last);
-      }
-      std::vector<ir::Type> types;
-      for (ValueId v : n.outputs) types.push_back(type_of(v, made.count()));
-      NodeId piece = insert(n.op, std::move(inputs), std::move(types), n.attrs, id);
-      if (auto* def = ops::find(n.op); def->cut_rows) def->cut_rows(g_, n, g_.node(piece), kAxis, made, in);
-      for (size_t i = 0; i < n.outputs.size(); ++i) {
-        ValueId whole = n.outputs[i], v = g_.node(piece).outputs[i];
-        auto layout = g_.value(whole).layout;
-        g_.value(v).layout = layout;
-        if (is_sink(group, whole)) parts[whole.v].push_back(v);
-        // What later strips and this one read of the rows before.
-        Held now{v, made};
-        auto read = s.read.find(whole.v);
-        if (read != s.read.end() && read->second.begin < made.begin) {
-          auto& old = held.at(whole.v);
-          ValueId kept = rows_of(old.value, old.rows, {read->second.begin, made.begin}, last);
-          now.rows.begin = read->second.begin;
-          now.value = g_.node(concat({kept, v}, type_of(whole, now.rows.count()), layout)).outputs[0];
+      std::vector<ValueId> fresh(n.outputs.size());
+      if (made.count() > 0) {   // else earlier strips needed the last rows
+        auto inputs = n.inputs;
+        RowRange in;
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          if (!inputs[i]) continue;
+          auto w = *ops::row_window(g_, n, static_cast<int>(i), kAxis);
+          if (w.whole) continue;
+          const int64_t height = maps_[at(inputs[i])].height;
+          const RowRange read = ops::rows_read(w, made, height);
+          if (i == 0) in = read;
+          auto here = held.find(inputs[i].v);
+          inputs[i] = here == held.end() ? rows_of(inputs[i], {0, height}, read, last) : rows_of(here->second.value, here->second.rows, read, last);
         }
+        std::vector<ir::Type> types;
+        for (ValueId v : n.outputs) types.push_back(type_of(v, made.count()));
+        NodeId piece = insert(n.op, std::move(inputs), std::move(types), n.attrs, id);
+        if (auto* def = ops::find(n.op); def->cut_rows) def->cut_rows(g_, n, g_.node(piece), kAxis, made, in);
+        fresh = g_.node(piece).outputs;
+      }
+      for (size_t i = 0; i < n.outputs.size(); ++i) {
+        ValueId whole = n.outputs[i];
+        const auto layout = g_.value(whole).layout;
+        if (fresh[i]) g_.value(fresh[i]).layout = layout;
+        if (fresh[i] && is_sink(group, whole)) parts[whole.v].push_back(fresh[i]);
+        Held now{fresh[i], made};
+        auto old = kept.find(whole.v);
+        if (old != kept.end() && !fresh[i]) now = old->second;
+        else if (old != kept.end()) {
+          now.rows.begin = old->second.rows.begin;
+          now.value = g_.node(concat({old->second.value, fresh[i]}, type_of(whole, now.rows.count()), layout, true)).outputs[0];
+        }
+        if (old != kept.end()) kept.erase(old);
+        if (!now.value) continue;
         held[whole.v] = now;
+        const RowRange later{std::max(now.rows.begin, wanted_from(k + 1, whole)), now.rows.end};
+        if (later.count() <= 0) continue;
+        ValueId some = rows_of(now.value, now.rows, later, last);
+        if (fresh[i]) {
+          some = copy_of(some, last);
+          g_.node(g_.value(some).producer).rank = g_.node(last).rank;
+        }
+        kept[whole.v] = {some, later};
       }
     }
-    before = std::move(s.ends);
   }
   std::vector<std::string> origins;
   for (NodeId id : group.nodes) {
@@ -449,7 +486,7 @@ void Cutter::cut(const Group& group, Trace& trace) {
   NodeId whole;
   for (ValueId v : group.sinks) {
     auto layout = g_.value(v).layout;
-    whole = concat(parts[v.v], g_.value(v).type, layout);
+    whole = concat(parts[v.v], g_.value(v).type, layout, false);
     g_.set_output(whole, 0, v);
   }
   g_.node(whole).origin = std::move(origins);
