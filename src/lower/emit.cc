@@ -172,6 +172,8 @@ class Emitter {
     }
     for (size_t i = 0; i < g_.outputs.size(); ++i)
       if (output_port_[i] >= 0) p_.outputs.push_back(port(g_.output_names[i], g_.value(g_.outputs[i]).type, output_buffer[i]));
+    for (auto& [output, input] : lowered_.updates)
+      p_.outputs[static_cast<size_t>(output_port_[static_cast<size_t>(output)])]->updates = input_port_[static_cast<size_t>(input)];
     states();
   }
 

@@ -57,6 +57,7 @@ Status check_view(const ViewT& v, const ProgramT& p) {
 Status check_port(const PortT& port, const ProgramT& p) {
   if (port.dtype >= kDTypeCount) return damaged(format("'{}' has an unknown type", port.name));
   if (port.kind > ValueKind::MAX) return damaged(format("'{}' is of an unknown kind", port.name));
+  if (port.updates < -1 || port.updates >= static_cast<int32_t>(p.inputs.size())) return damaged(format("'{}' is made in no input", port.name));
   if ((port.unranked || port.kind != ValueKind::tensor) && !port.dims.empty()) return damaged(format("'{}' has a shape, and any shape", port.name));
   return check_indices(port.dims, p, "an input's or output's size");
 }

@@ -466,6 +466,7 @@ struct PortT : public flatbuffers::NativeTable {
   std::vector<int32_t> dims{};
   int32_t buffer = -1;
   bool unranked = false;
+  int32_t updates = -1;
 };
 
 struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
@@ -478,7 +479,8 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_KIND = 8,
     VT_DIMS = 10,
     VT_BUFFER = 12,
-    VT_UNRANKED = 14
+    VT_UNRANKED = 14,
+    VT_UPDATES = 16
   };
   const flatbuffers::String *name() const {
     return GetPointer<const flatbuffers::String *>(VT_NAME);
@@ -498,6 +500,9 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   bool unranked() const {
     return GetField<uint8_t>(VT_UNRANKED, 0) != 0;
   }
+  int32_t updates() const {
+    return GetField<int32_t>(VT_UPDATES, -1);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_NAME) &&
@@ -508,6 +513,7 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            verifier.VerifyVector(dims()) &&
            VerifyField<int32_t>(verifier, VT_BUFFER, 4) &&
            VerifyField<uint8_t>(verifier, VT_UNRANKED, 1) &&
+           VerifyField<int32_t>(verifier, VT_UPDATES, 4) &&
            verifier.EndTable();
   }
   PortT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -537,6 +543,9 @@ struct PortBuilder {
   void add_unranked(bool unranked) {
     fbb_.AddElement<uint8_t>(Port::VT_UNRANKED, static_cast<uint8_t>(unranked), 0);
   }
+  void add_updates(int32_t updates) {
+    fbb_.AddElement<int32_t>(Port::VT_UPDATES, updates, -1);
+  }
   explicit PortBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -555,8 +564,10 @@ inline flatbuffers::Offset<Port> CreatePort(
     ge::om::ValueKind kind = ge::om::ValueKind::tensor,
     flatbuffers::Offset<flatbuffers::Vector<int32_t>> dims = 0,
     int32_t buffer = -1,
-    bool unranked = false) {
+    bool unranked = false,
+    int32_t updates = -1) {
   PortBuilder builder_(_fbb);
+  builder_.add_updates(updates);
   builder_.add_buffer(buffer);
   builder_.add_dims(dims);
   builder_.add_name(name);
@@ -578,7 +589,8 @@ inline flatbuffers::Offset<Port> CreatePortDirect(
     ge::om::ValueKind kind = ge::om::ValueKind::tensor,
     const std::vector<int32_t> *dims = nullptr,
     int32_t buffer = -1,
-    bool unranked = false) {
+    bool unranked = false,
+    int32_t updates = -1) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   auto dims__ = dims ? _fbb.CreateVector<int32_t>(*dims) : 0;
   return ge::om::CreatePort(
@@ -588,7 +600,8 @@ inline flatbuffers::Offset<Port> CreatePortDirect(
       kind,
       dims__,
       buffer,
-      unranked);
+      unranked,
+      updates);
 }
 
 flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb, const PortT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -2426,6 +2439,7 @@ inline void Port::UnPackTo(PortT *_o, const flatbuffers::resolver_function_t *_r
   { auto _e = dims(); if (_e) { _o->dims.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->dims[_i] = _e->Get(_i); } } }
   { auto _e = buffer(); _o->buffer = _e; }
   { auto _e = unranked(); _o->unranked = _e; }
+  { auto _e = updates(); _o->updates = _e; }
 }
 
 inline flatbuffers::Offset<Port> Port::Pack(flatbuffers::FlatBufferBuilder &_fbb, const PortT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2442,6 +2456,7 @@ inline flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb
   auto _dims = _o->dims.size() ? _fbb.CreateVector(_o->dims) : 0;
   auto _buffer = _o->buffer;
   auto _unranked = _o->unranked;
+  auto _updates = _o->updates;
   return ge::om::CreatePort(
       _fbb,
       _name,
@@ -2449,7 +2464,8 @@ inline flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb
       _kind,
       _dims,
       _buffer,
-      _unranked);
+      _unranked,
+      _updates);
 }
 
 inline BufferT *Buffer::UnPack(const flatbuffers::resolver_function_t *_resolver) const {
