@@ -65,12 +65,17 @@ def timed(run, feeds, least):
 
 
 def slower(dynamic, static, feeds, rounds, least):
-    """(how much longer the dynamic .om takes, seconds of the static one): medians over rounds in turns."""
+    """(how much longer the dynamic .om takes, seconds of the static one): medians over rounds in turns, each of models that
+    were loaded anew: where in a page lies what a run touches is luck, which makes up to 8 % of a run of some us."""
+    import ge
     ratios, fixed = [], []
     for k in range(rounds):
         both = {}
         for which in ((dynamic, static), (static, dynamic))[k % 2]:
-            both[which] = timed(which.run, feeds, least)
+            model = ge.load(which, threads=1)
+            model.run(feeds)
+            both[which] = timed(model.run, feeds, least)
+            del model
         ratios.append(both[dynamic] / both[static])
         fixed.append(both[static])
     return statistics.median(ratios), statistics.median(fixed)
@@ -115,7 +120,7 @@ def measure(name, path, all_feeds, folder, a):
         ge.compile(path, output=one, input_shape=shapes(feeds))
         static = ge.load(one, threads=1)
         difference = differs(dynamic.run(feeds), static.run(feeds))
-        ratio, seconds = slower(dynamic, static, feeds, a.rounds, a.seconds)
+        ratio, seconds = slower(om, one, feeds, a.rounds, a.seconds)
         gc.disable()
         first, warm, grown = first_run(om, all_feeds[(i + 1) % len(all_feeds)], feeds)
         gc.enable()

@@ -158,10 +158,14 @@ Result<std::string> bench_command(const BenchCommand& c) {
   double total = 0;
   for (auto& e : profile.entries) total += e.us;
   for (auto& e : profile.entries) {
-    auto& t = b->tasks[static_cast<size_t>(e.task)];
-    double operations = b->operations(t);
+    auto& task = *m->program().tasks[static_cast<size_t>(e.task)];
+    // Tasks of later segments are bound in the run alone.
+    auto t = std::find_if(b->tasks.begin(), b->tasks.end(), [&](auto& x) { return x.task == e.task; });
+    const bool bound = t != b->tasks.end();
+    double operations = bound ? b->operations(*t) : 0;
     std::string speed = operations > 0 ? format("{:6.1f} GFLOP/s", operations / 1e3 / e.us) : std::string(14, ' ');
-    out += format("{:10.1f} us {:5.1f} % {} {:<18} {:3} chunks  {}\n", e.us, 100 * e.us / total, speed, t.kernel->name, t.work.chunks, m->program().tasks[static_cast<size_t>(e.task)]->name);
+    const std::string_view kernel = bound ? t->kernel->name : m->package().model.kernels[static_cast<size_t>(task.alternatives[0]->kernel)];
+    out += format("{:10.1f} us {:5.1f} % {} {:<18} {:>3} chunks  {}\n", e.us, 100 * e.us / total, speed, kernel, bound ? format("{}", t->work.chunks) : "-", task.name);
   }
   return out;
 }

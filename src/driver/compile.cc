@@ -90,6 +90,7 @@ Status edit(ir::Graph& g, const Options& o) {
     GE_RETURN_IF_ERROR(passes::infer(g));
     GE_TRY(bool refined, mark_states(g, o.state));
     if (o.state_dtype != "f32") store_states(g, o.state_dtype == "f16" ? DType::f16 : o.state_dtype == "int8" ? DType::i8 : DType::bf16);
+    if (refined) g.facts = {};   // of sizes as they were called
     if (refined || o.state_dtype != "f32") GE_RETURN_IF_ERROR(passes::infer(g));
   }
   set_order(g, o.topo_sorting_mode);

@@ -102,7 +102,19 @@ class Cutter {
       for (ValueId v : g_.inputs)
         if (!taken_.count(v.v)) take(v, k);
     }
+    // What the model's nodes ask of its sizes is checked by the program as a whole: the last part asks for all of it.
+    if (k + 1 == parts_.size()) ask(graph, part, needed);
     carry_sizes(k, needed);
+  }
+
+  void ask(ir::Graph& graph, int part, std::set<std::string>& needed) const {
+    for (auto& d : typed_.facts.demands()) {
+      std::set<std::string> names;
+      add_symbols(d.a, names), add_symbols(d.b, names);
+      if (!std::all_of(names.begin(), names.end(), [&](auto& s) { return carried(s, part); })) continue;
+      graph.facts.add(d.a, d.b, d.who);
+      needed.insert(names.begin(), names.end());
+    }
   }
 
   void copy(NodeId id, size_t k, std::set<std::string>& needed) {

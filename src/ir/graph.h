@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "base/result.h"
 #include "tensor/dim.h"
+#include "tensor/dim_facts.h"
 #include "tensor/tensor.h"
 
 namespace ge::ir {
@@ -117,6 +118,7 @@ class Graph {
   std::string name = "main";
   std::string scope;                     // begins the names of a nested graph's own symbols: no two graphs share one
   std::map<std::string, SymbolInfo, std::less<>> symbols;
+  DimFacts facts;                        // equal sizes that nodes ask for; every binding checks them
   Gears gears;
   std::vector<State> states;
   std::vector<ValueId> inputs, outputs;

@@ -56,6 +56,7 @@ class Parser {
     while (!eat("}")) {
       if (at_end()) return bad("'}' is expected");
       if (eat("symbol ")) GE_RETURN_IF_ERROR(symbol(g));
+      else if (eat("equal ")) GE_RETURN_IF_ERROR(equal(g));
       else if (eat("state ")) GE_RETURN_IF_ERROR(state(g, outs));
       else GE_RETURN_IF_ERROR(statement(g));
     }
@@ -200,6 +201,16 @@ class Parser {
     GE_RETURN_IF_ERROR(expect(".."));
     GE_TRY(double high, number());
     g.symbols[n] = {static_cast<int64_t>(low), high >= 9e18 ? INT64_MAX : static_cast<int64_t>(high)};
+    return ok();
+  }
+  // equal "size" "size" "who asks".
+  Status equal(Graph& g) {
+    GE_TRY(std::string one, quoted());
+    GE_TRY(std::string other, quoted());
+    GE_TRY(std::string who, quoted());
+    GE_TRY(Dim a, Dim::parse(one));
+    GE_TRY(Dim b, Dim::parse(other));
+    g.facts.add(a, b, who);
     return ok();
   }
   // state "name" %input %output axis N capacity N, with - where there is none.

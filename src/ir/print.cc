@@ -83,6 +83,7 @@ std::string print(const Graph& g) {
   std::string s = format("graph {}({}) -> ({}) {{\n", g.name.empty() ? "main" : g.name, join(ins, ", "), join(outs, ", "));
   for (auto& [name, info] : g.symbols)
     if (info.min != 0 || info.max != INT64_MAX) s += format("  symbol {} {}..{}\n", name, info.min, info.max);
+  for (auto& d : g.facts.demands()) s += format("  equal {} {} {}\n", quote(d.a.text()), quote(d.b.text()), quote(d.who));
   for (auto& x : g.states)
     s += format("  state {} {} {} axis {} capacity {}\n", quote(x.name), x.input < 0 ? "-" : value_text(g, g.inputs[static_cast<size_t>(x.input)]),
                 x.output < 0 ? "-" : value_text(g, g.outputs[static_cast<size_t>(x.output)]), x.axis, x.capacity);

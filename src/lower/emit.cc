@@ -36,6 +36,7 @@ class Emitter {
       p_.segments.push_back(std::move(segment));
     }
     p_.reuse = options_.reuse;
+    demands();
     sizes_from_data();
     for (auto& s : p_.symbols)
       if (!sourced_.count(s->name))
@@ -65,6 +66,17 @@ class Emitter {
   void gears() {
     for (auto& name : g_.gears.symbols) p_.gear_symbols.push_back(exprs_.symbol(name));
     for (auto& sizes : g_.gears.sizes) p_.gears.insert(p_.gears.end(), sizes.begin(), sizes.end());
+  }
+
+  // What inference took for equal.
+  void demands() {
+    for (auto& d : g_.facts.demands()) {
+      auto made = std::make_unique<om::DemandT>();
+      made->a = exprs_.add(d.a);
+      made->b = exprs_.add(d.b);
+      made->who = d.who;
+      p_.demands.push_back(std::move(made));
+    }
   }
 
   // Symbols whose values tasks decide; those that no expression asked for stay out.
@@ -160,6 +172,8 @@ class Emitter {
     }
     for (size_t i = 0; i < g_.outputs.size(); ++i)
       if (output_port_[i] >= 0) p_.outputs.push_back(port(g_.output_names[i], g_.value(g_.outputs[i]).type, output_buffer[i]));
+    for (auto& [output, input] : lowered_.updates)
+      p_.outputs[static_cast<size_t>(output_port_[static_cast<size_t>(output)])]->updates = input_port_[static_cast<size_t>(input)];
     states();
   }
 

@@ -47,7 +47,15 @@ struct Lowered {
   std::map<std::string, Source, std::less<>> sources;
   std::vector<int> segments;                 // the task after each one's last
   std::map<int, int> passed;                 // output -> storage of the input that it is: handed on, not copied
+  std::map<int, int> updates;                // output -> number of the input in whose memory it may be made
 };
+
+inline bool same_view(const ops::Strided& a, const ops::Strided& b) { return a.offset == b.offset && a.dims == b.dims && a.strides == b.strides; }
+
+// Of a nested graph: outputs that may be made where an input lies (Lowered::updates), as the task that first writes
+// one is the last to read the other and works in place. Whether the input's memory is free is for whoever runs
+// the graph to know: a value carried by a Loop is, once an iteration has made it.
+void find_updates(const plan::Placement& placement, Lowered& lowered);
 
 // Puts the tasks into an order in which every one's sizes are known when its segment begins, with as few segments
 // as that allows. Without sources the order stays, in one segment.

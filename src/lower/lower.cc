@@ -21,10 +21,6 @@ using ir::ValueId;
 using ops::Arg;
 using ops::Strided;
 
-bool same_view(const Strided& a, const Strided& b) {
-  return a.offset == b.offset && a.dims == b.dims && a.strides == b.strides;
-}
-
 class Lowering {
  public:
   Lowering(const ir::Graph& g, const LowerOptions& o, LowerReport& r, Shared& shared, bool nested)
@@ -493,6 +489,7 @@ Result<int> Lowering::run() {
   GE_RETURN_IF_ERROR(cut_segments(g_, placement_, lowered_));
   lifetimes();
   if (options_.reuse && options_.aliases) in_place();
+  if (options_.reuse && options_.aliases && nested_) find_updates(placement_, lowered_);
   auto& programs = shared_.package.model.programs;
   size_t program = programs.size();
   programs.push_back(nullptr);

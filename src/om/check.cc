@@ -57,6 +57,7 @@ Status check_view(const ViewT& v, const ProgramT& p) {
 Status check_port(const PortT& port, const ProgramT& p) {
   if (port.dtype >= kDTypeCount) return damaged(format("'{}' has an unknown type", port.name));
   if (port.kind > ValueKind::MAX) return damaged(format("'{}' is of an unknown kind", port.name));
+  if (port.updates < -1 || port.updates >= static_cast<int32_t>(p.inputs.size())) return damaged(format("'{}' is made in no input", port.name));
   if ((port.unranked || port.kind != ValueKind::tensor) && !port.dims.empty()) return damaged(format("'{}' has a shape, and any shape", port.name));
   return check_indices(port.dims, p, "an input's or output's size");
 }
@@ -113,6 +114,7 @@ Status check_task(const TaskT& t, const ProgramT& p, const Package& package) {
 bool readable(const ProgramT& p) {
   auto named = [](auto& list) { return std::all_of(list.begin(), list.end(), [](auto& x) { return is_utf8(x->name); }); };
   if (!named(p.symbols) || !named(p.inputs) || !named(p.outputs) || !named(p.states)) return false;
+  if (!std::all_of(p.demands.begin(), p.demands.end(), [](auto& d) { return is_utf8(d->who); })) return false;
   return std::all_of(p.tasks.begin(), p.tasks.end(), [](auto& t) {
     return is_utf8(t->name) && is_utf8(t->op) && std::all_of(t->origins.begin(), t->origins.end(), [](auto& o) { return is_utf8(o); });
   });
@@ -127,7 +129,7 @@ bool readable(const ModelT& m) {
 
 Status check_program(const ProgramT& p, const Package& package) {
   if (any_null(p.symbols) || any_null(p.inputs) || any_null(p.outputs) || any_null(p.buffers) || any_null(p.tasks) ||
-      any_null(p.segments) || any_null(p.plans) || any_null(p.states))
+      any_null(p.segments) || any_null(p.plans) || any_null(p.states) || any_null(p.demands))
     return damaged("a table is empty");
   if (!readable(p)) return damaged("a name is not UTF-8");
   GE_RETURN_IF_ERROR(check_exprs(p));
@@ -136,6 +138,7 @@ Status check_program(const ProgramT& p, const Package& package) {
   for (auto& b : p.buffers) GE_RETURN_IF_ERROR(check_buffer(*b, p));
   for (auto& s : p.symbols) GE_RETURN_IF_ERROR(check_symbol(*s, p));
   for (auto& s : p.states) GE_RETURN_IF_ERROR(check_state(*s, p, package.model));
+  for (auto& d : p.demands) GE_RETURN_IF_ERROR(check_indices({d->a, d->b}, p, "a demanded size"));
   for (auto& t : p.tasks) GE_RETURN_IF_ERROR(check_task(*t, p, package));
   int32_t at = 0;
   for (auto& s : p.segments) {

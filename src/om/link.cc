@@ -195,6 +195,11 @@ class Linker {
       else if (e.op() == ExprOp::constant) m.expr.push_back(exprs_.add(ExprOp::constant, e.imm()));
       else m.expr.push_back(exprs_.add(e.op(), 0, of(e.a()), of(e.b()), e.op() == ExprOp::select ? of(e.c()) : 0));
     }
+    for (auto& d : p.demands) {
+      auto made = std::make_unique<DemandT>(*d);
+      made->a = m.expr[static_cast<size_t>(d->a)], made->b = m.expr[static_cast<size_t>(d->b)];
+      main_.demands.push_back(std::move(made));
+    }
     return ok();
   }
 

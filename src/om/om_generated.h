@@ -58,6 +58,10 @@ struct StatePort;
 struct StatePortBuilder;
 struct StatePortT;
 
+struct Demand;
+struct DemandBuilder;
+struct DemandT;
+
 struct Program;
 struct ProgramBuilder;
 struct ProgramT;
@@ -462,6 +466,7 @@ struct PortT : public flatbuffers::NativeTable {
   std::vector<int32_t> dims{};
   int32_t buffer = -1;
   bool unranked = false;
+  int32_t updates = -1;
 };
 
 struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
@@ -474,7 +479,8 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_KIND = 8,
     VT_DIMS = 10,
     VT_BUFFER = 12,
-    VT_UNRANKED = 14
+    VT_UNRANKED = 14,
+    VT_UPDATES = 16
   };
   const flatbuffers::String *name() const {
     return GetPointer<const flatbuffers::String *>(VT_NAME);
@@ -494,6 +500,9 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   bool unranked() const {
     return GetField<uint8_t>(VT_UNRANKED, 0) != 0;
   }
+  int32_t updates() const {
+    return GetField<int32_t>(VT_UPDATES, -1);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_NAME) &&
@@ -504,6 +513,7 @@ struct Port FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            verifier.VerifyVector(dims()) &&
            VerifyField<int32_t>(verifier, VT_BUFFER, 4) &&
            VerifyField<uint8_t>(verifier, VT_UNRANKED, 1) &&
+           VerifyField<int32_t>(verifier, VT_UPDATES, 4) &&
            verifier.EndTable();
   }
   PortT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -533,6 +543,9 @@ struct PortBuilder {
   void add_unranked(bool unranked) {
     fbb_.AddElement<uint8_t>(Port::VT_UNRANKED, static_cast<uint8_t>(unranked), 0);
   }
+  void add_updates(int32_t updates) {
+    fbb_.AddElement<int32_t>(Port::VT_UPDATES, updates, -1);
+  }
   explicit PortBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -551,8 +564,10 @@ inline flatbuffers::Offset<Port> CreatePort(
     ge::om::ValueKind kind = ge::om::ValueKind::tensor,
     flatbuffers::Offset<flatbuffers::Vector<int32_t>> dims = 0,
     int32_t buffer = -1,
-    bool unranked = false) {
+    bool unranked = false,
+    int32_t updates = -1) {
   PortBuilder builder_(_fbb);
+  builder_.add_updates(updates);
   builder_.add_buffer(buffer);
   builder_.add_dims(dims);
   builder_.add_name(name);
@@ -574,7 +589,8 @@ inline flatbuffers::Offset<Port> CreatePortDirect(
     ge::om::ValueKind kind = ge::om::ValueKind::tensor,
     const std::vector<int32_t> *dims = nullptr,
     int32_t buffer = -1,
-    bool unranked = false) {
+    bool unranked = false,
+    int32_t updates = -1) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   auto dims__ = dims ? _fbb.CreateVector<int32_t>(*dims) : 0;
   return ge::om::CreatePort(
@@ -584,7 +600,8 @@ inline flatbuffers::Offset<Port> CreatePortDirect(
       kind,
       dims__,
       buffer,
-      unranked);
+      unranked,
+      updates);
 }
 
 flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb, const PortT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -1616,6 +1633,100 @@ inline flatbuffers::Offset<StatePort> CreateStatePortDirect(
 
 flatbuffers::Offset<StatePort> CreateStatePort(flatbuffers::FlatBufferBuilder &_fbb, const StatePortT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
 
+struct DemandT : public flatbuffers::NativeTable {
+  typedef Demand TableType;
+  int32_t a = 0;
+  int32_t b = 0;
+  std::string who{};
+};
+
+struct Demand FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
+  typedef DemandT NativeTableType;
+  typedef DemandBuilder Builder;
+  struct Traits;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_A = 4,
+    VT_B = 6,
+    VT_WHO = 8
+  };
+  int32_t a() const {
+    return GetField<int32_t>(VT_A, 0);
+  }
+  int32_t b() const {
+    return GetField<int32_t>(VT_B, 0);
+  }
+  const flatbuffers::String *who() const {
+    return GetPointer<const flatbuffers::String *>(VT_WHO);
+  }
+  bool Verify(flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyField<int32_t>(verifier, VT_A, 4) &&
+           VerifyField<int32_t>(verifier, VT_B, 4) &&
+           VerifyOffset(verifier, VT_WHO) &&
+           verifier.VerifyString(who()) &&
+           verifier.EndTable();
+  }
+  DemandT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
+  void UnPackTo(DemandT *_o, const flatbuffers::resolver_function_t *_resolver = nullptr) const;
+  static flatbuffers::Offset<Demand> Pack(flatbuffers::FlatBufferBuilder &_fbb, const DemandT* _o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
+};
+
+struct DemandBuilder {
+  typedef Demand Table;
+  flatbuffers::FlatBufferBuilder &fbb_;
+  flatbuffers::uoffset_t start_;
+  void add_a(int32_t a) {
+    fbb_.AddElement<int32_t>(Demand::VT_A, a, 0);
+  }
+  void add_b(int32_t b) {
+    fbb_.AddElement<int32_t>(Demand::VT_B, b, 0);
+  }
+  void add_who(flatbuffers::Offset<flatbuffers::String> who) {
+    fbb_.AddOffset(Demand::VT_WHO, who);
+  }
+  explicit DemandBuilder(flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  flatbuffers::Offset<Demand> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = flatbuffers::Offset<Demand>(end);
+    return o;
+  }
+};
+
+inline flatbuffers::Offset<Demand> CreateDemand(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    int32_t a = 0,
+    int32_t b = 0,
+    flatbuffers::Offset<flatbuffers::String> who = 0) {
+  DemandBuilder builder_(_fbb);
+  builder_.add_who(who);
+  builder_.add_b(b);
+  builder_.add_a(a);
+  return builder_.Finish();
+}
+
+struct Demand::Traits {
+  using type = Demand;
+  static auto constexpr Create = CreateDemand;
+};
+
+inline flatbuffers::Offset<Demand> CreateDemandDirect(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    int32_t a = 0,
+    int32_t b = 0,
+    const char *who = nullptr) {
+  auto who__ = who ? _fbb.CreateString(who) : 0;
+  return ge::om::CreateDemand(
+      _fbb,
+      a,
+      b,
+      who__);
+}
+
+flatbuffers::Offset<Demand> CreateDemand(flatbuffers::FlatBufferBuilder &_fbb, const DemandT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
+
 struct ProgramT : public flatbuffers::NativeTable {
   typedef Program TableType;
   std::vector<std::unique_ptr<ge::om::SymbolT>> symbols{};
@@ -1630,6 +1741,7 @@ struct ProgramT : public flatbuffers::NativeTable {
   std::vector<int32_t> gear_symbols{};
   std::vector<int64_t> gears{};
   std::vector<std::unique_ptr<ge::om::StatePortT>> states{};
+  std::vector<std::unique_ptr<ge::om::DemandT>> demands{};
   ProgramT() = default;
   ProgramT(const ProgramT &o);
   ProgramT(ProgramT&&) FLATBUFFERS_NOEXCEPT = default;
@@ -1652,7 +1764,8 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
     VT_REUSE = 20,
     VT_GEAR_SYMBOLS = 22,
     VT_GEARS = 24,
-    VT_STATES = 26
+    VT_STATES = 26,
+    VT_DEMANDS = 28
   };
   const flatbuffers::Vector<flatbuffers::Offset<ge::om::Symbol>> *symbols() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::Symbol>> *>(VT_SYMBOLS);
@@ -1690,6 +1803,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   const flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>> *states() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>> *>(VT_STATES);
   }
+  const flatbuffers::Vector<flatbuffers::Offset<ge::om::Demand>> *demands() const {
+    return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<ge::om::Demand>> *>(VT_DEMANDS);
+  }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_SYMBOLS) &&
@@ -1723,6 +1839,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            VerifyOffset(verifier, VT_STATES) &&
            verifier.VerifyVector(states()) &&
            verifier.VerifyVectorOfTables(states()) &&
+           VerifyOffset(verifier, VT_DEMANDS) &&
+           verifier.VerifyVector(demands()) &&
+           verifier.VerifyVectorOfTables(demands()) &&
            verifier.EndTable();
   }
   ProgramT *UnPack(const flatbuffers::resolver_function_t *_resolver = nullptr) const;
@@ -1770,6 +1889,9 @@ struct ProgramBuilder {
   void add_states(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>>> states) {
     fbb_.AddOffset(Program::VT_STATES, states);
   }
+  void add_demands(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Demand>>> demands) {
+    fbb_.AddOffset(Program::VT_DEMANDS, demands);
+  }
   explicit ProgramBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1794,8 +1916,10 @@ inline flatbuffers::Offset<Program> CreateProgram(
     bool reuse = true,
     flatbuffers::Offset<flatbuffers::Vector<int32_t>> gear_symbols = 0,
     flatbuffers::Offset<flatbuffers::Vector<int64_t>> gears = 0,
-    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>>> states = 0) {
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::StatePort>>> states = 0,
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<ge::om::Demand>>> demands = 0) {
   ProgramBuilder builder_(_fbb);
+  builder_.add_demands(demands);
   builder_.add_states(states);
   builder_.add_gears(gears);
   builder_.add_gear_symbols(gear_symbols);
@@ -1829,7 +1953,8 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
     bool reuse = true,
     const std::vector<int32_t> *gear_symbols = nullptr,
     const std::vector<int64_t> *gears = nullptr,
-    const std::vector<flatbuffers::Offset<ge::om::StatePort>> *states = nullptr) {
+    const std::vector<flatbuffers::Offset<ge::om::StatePort>> *states = nullptr,
+    const std::vector<flatbuffers::Offset<ge::om::Demand>> *demands = nullptr) {
   auto symbols__ = symbols ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Symbol>>(*symbols) : 0;
   auto exprs__ = exprs ? _fbb.CreateVectorOfStructs<ge::om::Expr>(*exprs) : 0;
   auto inputs__ = inputs ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Port>>(*inputs) : 0;
@@ -1841,6 +1966,7 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
   auto gear_symbols__ = gear_symbols ? _fbb.CreateVector<int32_t>(*gear_symbols) : 0;
   auto gears__ = gears ? _fbb.CreateVector<int64_t>(*gears) : 0;
   auto states__ = states ? _fbb.CreateVector<flatbuffers::Offset<ge::om::StatePort>>(*states) : 0;
+  auto demands__ = demands ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Demand>>(*demands) : 0;
   return ge::om::CreateProgram(
       _fbb,
       symbols__,
@@ -1854,7 +1980,8 @@ inline flatbuffers::Offset<Program> CreateProgramDirect(
       reuse,
       gear_symbols__,
       gears__,
-      states__);
+      states__,
+      demands__);
 }
 
 flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder &_fbb, const ProgramT *_o, const flatbuffers::rehasher_function_t *_rehasher = nullptr);
@@ -2312,6 +2439,7 @@ inline void Port::UnPackTo(PortT *_o, const flatbuffers::resolver_function_t *_r
   { auto _e = dims(); if (_e) { _o->dims.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->dims[_i] = _e->Get(_i); } } }
   { auto _e = buffer(); _o->buffer = _e; }
   { auto _e = unranked(); _o->unranked = _e; }
+  { auto _e = updates(); _o->updates = _e; }
 }
 
 inline flatbuffers::Offset<Port> Port::Pack(flatbuffers::FlatBufferBuilder &_fbb, const PortT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2328,6 +2456,7 @@ inline flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb
   auto _dims = _o->dims.size() ? _fbb.CreateVector(_o->dims) : 0;
   auto _buffer = _o->buffer;
   auto _unranked = _o->unranked;
+  auto _updates = _o->updates;
   return ge::om::CreatePort(
       _fbb,
       _name,
@@ -2335,7 +2464,8 @@ inline flatbuffers::Offset<Port> CreatePort(flatbuffers::FlatBufferBuilder &_fbb
       _kind,
       _dims,
       _buffer,
-      _unranked);
+      _unranked,
+      _updates);
 }
 
 inline BufferT *Buffer::UnPack(const flatbuffers::resolver_function_t *_resolver) const {
@@ -2704,6 +2834,38 @@ inline flatbuffers::Offset<StatePort> CreateStatePort(flatbuffers::FlatBufferBui
       _out);
 }
 
+inline DemandT *Demand::UnPack(const flatbuffers::resolver_function_t *_resolver) const {
+  auto _o = std::make_unique<DemandT>();
+  UnPackTo(_o.get(), _resolver);
+  return _o.release();
+}
+
+inline void Demand::UnPackTo(DemandT *_o, const flatbuffers::resolver_function_t *_resolver) const {
+  (void)_o;
+  (void)_resolver;
+  { auto _e = a(); _o->a = _e; }
+  { auto _e = b(); _o->b = _e; }
+  { auto _e = who(); if (_e) _o->who = _e->str(); }
+}
+
+inline flatbuffers::Offset<Demand> Demand::Pack(flatbuffers::FlatBufferBuilder &_fbb, const DemandT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
+  return CreateDemand(_fbb, _o, _rehasher);
+}
+
+inline flatbuffers::Offset<Demand> CreateDemand(flatbuffers::FlatBufferBuilder &_fbb, const DemandT *_o, const flatbuffers::rehasher_function_t *_rehasher) {
+  (void)_rehasher;
+  (void)_o;
+  struct _VectorArgs { flatbuffers::FlatBufferBuilder *__fbb; const DemandT* __o; const flatbuffers::rehasher_function_t *__rehasher; } _va = { &_fbb, _o, _rehasher}; (void)_va;
+  auto _a = _o->a;
+  auto _b = _o->b;
+  auto _who = _o->who.empty() ? 0 : _fbb.CreateString(_o->who);
+  return ge::om::CreateDemand(
+      _fbb,
+      _a,
+      _b,
+      _who);
+}
+
 inline ProgramT::ProgramT(const ProgramT &o)
       : exprs(o.exprs),
         reuse(o.reuse),
@@ -2725,6 +2887,8 @@ inline ProgramT::ProgramT(const ProgramT &o)
   for (const auto &plans_ : o.plans) { plans.emplace_back((plans_) ? new ge::om::PlanT(*plans_) : nullptr); }
   states.reserve(o.states.size());
   for (const auto &states_ : o.states) { states.emplace_back((states_) ? new ge::om::StatePortT(*states_) : nullptr); }
+  demands.reserve(o.demands.size());
+  for (const auto &demands_ : o.demands) { demands.emplace_back((demands_) ? new ge::om::DemandT(*demands_) : nullptr); }
 }
 
 inline ProgramT &ProgramT::operator=(ProgramT o) FLATBUFFERS_NOEXCEPT {
@@ -2740,6 +2904,7 @@ inline ProgramT &ProgramT::operator=(ProgramT o) FLATBUFFERS_NOEXCEPT {
   std::swap(gear_symbols, o.gear_symbols);
   std::swap(gears, o.gears);
   std::swap(states, o.states);
+  std::swap(demands, o.demands);
   return *this;
 }
 
@@ -2764,6 +2929,7 @@ inline void Program::UnPackTo(ProgramT *_o, const flatbuffers::resolver_function
   { auto _e = gear_symbols(); if (_e) { _o->gear_symbols.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->gear_symbols[_i] = _e->Get(_i); } } }
   { auto _e = gears(); if (_e) { _o->gears.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->gears[_i] = _e->Get(_i); } } }
   { auto _e = states(); if (_e) { _o->states.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->states[_i] = std::unique_ptr<ge::om::StatePortT>(_e->Get(_i)->UnPack(_resolver)); } } }
+  { auto _e = demands(); if (_e) { _o->demands.resize(_e->size()); for (flatbuffers::uoffset_t _i = 0; _i < _e->size(); _i++) { _o->demands[_i] = std::unique_ptr<ge::om::DemandT>(_e->Get(_i)->UnPack(_resolver)); } } }
 }
 
 inline flatbuffers::Offset<Program> Program::Pack(flatbuffers::FlatBufferBuilder &_fbb, const ProgramT* _o, const flatbuffers::rehasher_function_t *_rehasher) {
@@ -2786,6 +2952,7 @@ inline flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder
   auto _gear_symbols = _o->gear_symbols.size() ? _fbb.CreateVector(_o->gear_symbols) : 0;
   auto _gears = _o->gears.size() ? _fbb.CreateVector(_o->gears) : 0;
   auto _states = _o->states.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::StatePort>> (_o->states.size(), [](size_t i, _VectorArgs *__va) { return CreateStatePort(*__va->__fbb, __va->__o->states[i].get(), __va->__rehasher); }, &_va ) : 0;
+  auto _demands = _o->demands.size() ? _fbb.CreateVector<flatbuffers::Offset<ge::om::Demand>> (_o->demands.size(), [](size_t i, _VectorArgs *__va) { return CreateDemand(*__va->__fbb, __va->__o->demands[i].get(), __va->__rehasher); }, &_va ) : 0;
   return ge::om::CreateProgram(
       _fbb,
       _symbols,
@@ -2799,7 +2966,8 @@ inline flatbuffers::Offset<Program> CreateProgram(flatbuffers::FlatBufferBuilder
       _reuse,
       _gear_symbols,
       _gears,
-      _states);
+      _states,
+      _demands);
 }
 
 inline EntryT *Entry::UnPack(const flatbuffers::resolver_function_t *_resolver) const {

@@ -10,12 +10,40 @@ namespace ge::ops {
 namespace {
 
 constexpr int kMaxDepth = 64;
+constexpr int kMaxRounds = 8;
 
-Status infer_node(Graph& g, NodeId id) {
+// What the graph's outputs need: only that runs, whatever a later pass drops. A nested graph takes its sizes from outside,
+// and again in each iteration: it knows of no facts of its own.
+std::vector<bool> needed(const Graph& g) {
+  std::vector<bool> out(g.node_capacity());
+  if (!g.scope.empty()) return out;
+  std::vector<ValueId> open = g.outputs;
+  while (!open.empty()) {
+    ValueId v = open.back();
+    open.pop_back();
+    if (!v) continue;
+    NodeId id = g.value(v).producer;
+    if (!id || out[static_cast<size_t>(id.v)]) continue;
+    out[static_cast<size_t>(id.v)] = true;
+    open.insert(open.end(), g.node(id).inputs.begin(), g.node(id).inputs.end());
+  }
+  return out;
+}
+
+void apply(const DimFacts& facts, InferContext& c) {
+  for (auto& type : c.out)
+    for (auto& d : type.dims) d = facts.normal(d);
+  for (auto& elements : c.out_elements)
+    if (elements)
+      for (auto& d : *elements) d = facts.normal(d);
+}
+
+Status infer_node(Graph& g, NodeId id, bool demands = false) {
   auto* def = find(g.node(id).op);
   if (!def) return node_error(code::kUnsupportedOp, g.node(id).name, format("Operator {} is not known.", g.node(id).op));
   if (!def->infer) return ok();
   InferContext c(g, g.node(id));
+  c.demands = demands;
   if (DType t = c.has(def->data) ? c.dtype(def->data) : DType::none; t != DType::none && !def->types.has(t))
     return c.fail(format("{} is not a type of input {}", name(t), def->data), format("It takes {}: convert the input with a Cast.", text(def->types)));
   Status s = def->infer(c);
@@ -26,6 +54,7 @@ Status infer_node(Graph& g, NodeId id) {
     if (e.node.empty()) e.node = g.node(id).name;
     return e;
   }
+  if (!g.facts.demands().empty()) apply(g.facts, c);
   auto outputs = g.node(id).outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i]) continue;
@@ -93,10 +122,16 @@ Status read_inputs(Graph& g, NodeId id) {
 }  // namespace
 
 Status infer(Graph& g) {
-  for (NodeId id : g.order()) {
-    if (g.node(id).dead) continue;   // computed meanwhile
-    GE_RETURN_IF_ERROR(read_inputs(g, id));
-    GE_RETURN_IF_ERROR(infer_node(g, id));
+  // Facts that a node adds hold for the nodes before it too.
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const size_t known = g.facts.demands().size();
+    auto runs = needed(g);
+    for (NodeId id : g.order()) {
+      if (g.node(id).dead) continue;   // computed meanwhile
+      GE_RETURN_IF_ERROR(read_inputs(g, id));
+      GE_RETURN_IF_ERROR(infer_node(g, id, static_cast<size_t>(id.v) < runs.size() && runs[static_cast<size_t>(id.v)]));
+    }
+    if (g.facts.demands().size() == known) break;
   }
   return ok();
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "ops/shape_util.h"
 
 namespace ge::ops {
 namespace {
@@ -86,7 +87,12 @@ Result<std::vector<Dim>> broadcast_dims(const InferContext& c, const std::vector
     if (x.known() && y.known() && !x.is(1) && !y.is(1) && !(x == y))
       return c.fail(format("shapes {} and {} do not broadcast (axis {}: {} against {})", text(a), text(b), i,
                            x.text(), y.text()));
+    // Where neither can be 1 they must be equal.
+    const bool equal = !(x == y) && lower_bound(c.graph, x) >= 2 && lower_bound(c.graph, y) >= 2;
     out[i] = broadcast(x, y);
+    if (equal) {
+      GE_TRY(out[i], unify(c, x, y, format("axis {}", i)));
+    }
   }
   return out;
 }

@@ -35,6 +35,7 @@ struct InferContext {
   const Node& node;
   std::vector<Type> out;                                      // one for each output of the node
   std::vector<std::optional<std::vector<Dim>>> out_elements;  // integer and bool tensors, flat order
+  bool demands = false;   // sizes that the node asks to be equal are facts from here on: it runs whenever the graph does
 
   InferContext(Graph& g, const Node& n) : graph(g), node(n), out(n.outputs.size()), out_elements(n.outputs.size()) {}
   int inputs() const { return static_cast<int>(node.inputs.size()); }

@@ -54,7 +54,11 @@ std::vector<Dim> fresh_dims(InferContext& c, size_t n) {
 
 Result<Dim> unify(const InferContext& c, const Dim& a, const Dim& b, std::string_view what) {
   if (a.known() && b.known() && !(a == b)) return c.fail(format("{}: {} and {} differ", what, a.text(), b.text()));
-  return a.known() ? a : b.known() ? b : a;
+  if (a == b) return a;
+  // Data decide when tasks run, and who may take memory: such sizes keep their names.
+  if (c.demands && !c.graph.decided_by_data(a) && !c.graph.decided_by_data(b))
+    c.graph.facts.add(a, b, format("{} ({}): {}", c.node.name, c.node.op, what));
+  return a.known() ? a : b.known() ? b : c.graph.facts.normal(a);
 }
 
 int64_t lower_bound(const Graph& g, const Dim& d) {

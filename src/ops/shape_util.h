@@ -30,7 +30,7 @@ struct KnownElements {
 std::optional<KnownElements> known_elements(const InferContext& c, int i);
 // n unknown sizes, named after the node.
 std::vector<Dim> fresh_dims(InferContext& c, size_t n);
-// The better known of two sizes that must be equal; error when they cannot be.
+// The better known of two sizes that must be equal, which becomes a fact of the graph; error when they cannot be.
 Result<Dim> unify(const InferContext& c, const Dim& a, const Dim& b, std::string_view what);
 
 // Lower bound of an expression given the ranges of the graph's symbols.

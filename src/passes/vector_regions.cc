@@ -1,7 +1,7 @@
 // Vector regions: connected elementwise nodes and row reductions become one ge.Vector node. A region is
 // grown upwards from its last node: a producer joins when its output has the region's shape (or that shape
-// with the row axes reduced to 1); what others read too becomes a further output. The name of the rule
-// and of its near misses: "vector_region".
+// with the row axes reduced to 1, or one that is broadcast to it at tiny sizes alone); what others read too becomes a
+// further output. The name of the rule and of its near misses: "vector_region".
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,6 +10,7 @@
 #include "ops/vector_lowering.h"
 #include "passes/fusions/cube_group.h"
 #include "passes/pass.h"
+#include "tensor/dim_range.h"
 
 namespace ge::passes {
 namespace {
@@ -27,6 +28,7 @@ struct Region {
   std::set<int> members;
   std::vector<Dim> dims;        // of the last node's output, or of its input when that is reduced
   int row_axes = 0;
+  bool stretched = false;       // a node's shape may have to be broadcast to `dims`
 };
 
 bool loadable(DType t) { return ops::vector_dtype(t) || t == DType::i64 || t == DType::u8 || t == DType::i8 || t == DType::u16 || t == DType::i16; }
@@ -52,6 +54,16 @@ bool vectorizable(const ir::Graph& g, const ir::Node& n) {
 std::vector<Dim> reduced(std::vector<Dim> dims, int axes) {
   for (size_t k = dims.size() - static_cast<size_t>(axes); k < dims.size(); ++k) dims[k] = 1;
   return dims;
+}
+
+// Of an operand of an elementwise node, whose result has these dims: its sizes are those, or 1. They count as the same where
+// both are open and follow from the same symbols: "floordiv(h - 1, 16) + 1" against "2*floordiv(h - 1, 32) + 2" is 1 for
+// tiny h alone, and its node is then computed for each place that reads it, which is right all the same.
+bool nearly(const std::vector<Dim>& own, const std::vector<Dim>& dims) {
+  if (own.size() != dims.size()) return false;
+  for (size_t k = 0; k < own.size(); ++k)
+    if (!(own[k] == dims[k]) && (own[k].known() || dims[k].known() || symbols_of(own[k]) != symbols_of(dims[k]))) return false;
+  return true;
 }
 
 // The operands with a `used` number have, taken together, the region's axes and sizes.
@@ -136,6 +148,7 @@ class Grower {
         }
         int axes = *ops::vector_row_axes(g_, g_.node(p));
         r.row_axes = std::max(r.row_axes, axes);
+        r.stretched |= r.row_axes == 0 && g_.value(v).type.dims != r.dims;
         if (shared(r, v)) r.extra.push_back(v);
         r.nodes.push_back(p);
         r.members.insert(p.v);
@@ -164,11 +177,13 @@ class Grower {
     if (!ops::vector_dtype(value.type.dtype)) return no(format("{} is {}, which registers do not hold", value.name, name(value.type.dtype)));
     int axes = *ops::vector_row_axes(g_, g_.node(p));
     if (axes && r.row_axes && axes != r.row_axes) return no("it reduces other axes than the region");
+    if (axes && r.stretched) return no("a size of the region may have to be broadcast");
     int row = std::max(axes, r.row_axes);
     if (row > static_cast<int>(r.dims.size())) return no("its row is longer than the region's shape");
     if (axes && g_.value(g_.node(p).inputs[0]).type.dims != r.dims) return no(format("it reduces rows of another shape than {}", ge::text(r.dims)));
     if (value.type.dims == r.dims) return operands(r, p);
     if (row && value.type.dims == reduced(r.dims, row) && (axes || r.row_axes)) return operands(r, p);
+    if (!row && nearly(value.type.dims, r.dims)) return shared(r, v) ? stretched_output(r, v) : operands(r, p);
     return no(format("{} has shape {}, the region {}", value.name, ir::text(value.type), ge::text(r.dims)));
   }
 
@@ -186,6 +201,13 @@ class Grower {
       if (!r.members.count(u.node.v) && position_.at(u.node.v) < last)
         return no(format("{} is also read by {}, before the region ends", g_.value(v).name, g_.node(u.node).name));
     return yes();
+  }
+
+  // What the region stores has its shape.
+  Verdict stretched_output(const Region& r, ValueId v) const {
+    auto& uses = g_.value(v).uses;
+    auto other = std::find_if(uses.begin(), uses.end(), [&](auto& u) { return !r.members.count(u.node.v); });
+    return no(format("{} is also {}, and may have to be broadcast to {}", g_.value(v).name, other == uses.end() ? "an output of the graph" : "read by " + g_.node(other->node).name, ge::text(r.dims)));
   }
 
   Verdict operands(const Region& r, NodeId p) {

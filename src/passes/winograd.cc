@@ -6,6 +6,7 @@
 // direct sum, and stays in the arena ("winograd_kept").
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <span>
 
@@ -55,9 +56,54 @@ double within(const ir::Graph& g, const Dim& d, double guess) {
   return guess;
 }
 
+bool is_conv(const ir::Graph& g, const ir::Node& n) {
+  auto& y = g.value(n.outputs[0]).type;
+  return (n.op == "Conv" || n.op == "ge.Conv") && y.ranked && y.rank() >= 3;
+}
+
+// Maps of one model hang together: that of the first convolutions is 16 times as wide as that of the last. What is guessed is
+// the size in the middle, and others are larger or smaller than that as they are for some size of the input.
+class Relation {
+ public:
+  explicit Relation(const ir::Graph& g) : g_(g) {
+    std::vector<double> all;
+    for (NodeId id : g.order())
+      if (is_conv(g, g.node(id)))
+        for (auto& d : edges(g.node(id)))
+          if (auto size = example(d)) all.push_back(*size);
+    if (all.empty()) return;
+    auto middle = all.begin() + static_cast<int64_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end());
+    middle_ = *middle;
+  }
+  double to_middle(const Dim& d) const {
+    constexpr double kMost = 16;
+    auto size = middle_ > 0 ? example(d) : std::nullopt;
+    return size ? std::clamp(*size / middle_, 1 / kMost, kMost) : 1;
+  }
+
+ private:
+  std::vector<Dim> edges(const ir::Node& n) const {
+    auto& dims = g_.value(n.outputs[0]).type.dims;
+    std::vector<Dim> out;
+    std::copy_if(dims.begin() + 2, dims.end(), std::back_inserter(out), [](auto& d) { return !d.known(); });
+    return out;
+  }
+  std::optional<double> example(const Dim& d) const {
+    constexpr int64_t kInput = 512;   // most models divide it evenly
+    auto value = d.eval([&](std::string_view name) -> std::optional<int64_t> {
+      auto it = g_.symbols.find(name);
+      return it == g_.symbols.end() ? kInput : std::clamp(kInput, it->second.min, it->second.max);
+    });
+    return value.ok() && *value > 0 ? std::optional(static_cast<double>(*value)) : std::nullopt;
+  }
+  const ir::Graph& g_;
+  double middle_ = 0;
+};
+
 // Shape of a convolution that cube.winograd takes.
-std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess& guess = kGuesses[0]) {
-  if (n.op != "Conv" && n.op != "ge.Conv") return std::nullopt;
+std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess& guess = kGuesses[0], const Relation* relation = nullptr) {
+  if (!is_conv(g, n)) return std::nullopt;
   auto& x = g.value(n.inputs[0]).type;
   auto& y = g.value(n.outputs[0]).type;
   auto* w = g.value(n.inputs[1]).constant.get();
@@ -70,7 +116,7 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess
   if (k[rank - 1] != 3 || (rank >= 4 && k[rank - 2] != 3 && k[rank - 2] != 1) || (rank == 5 && k[2] != 1)) return std::nullopt;
   Conv c;
   const double unknown = rank == 3 ? guess.spatial * guess.spatial / 8 : guess.spatial;  // a line is longer than an edge
-  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : within(g, d, unknown); };
+  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : within(g, d, relation ? std::max(1.0, unknown * relation->to_middle(d)) : unknown); };
   c.m = static_cast<double>(k[0]), c.c = static_cast<double>(k[1]);
   c.images = (y.dims[0].known() ? size(y.dims[0]) : within(g, y.dims[0], guess.images)) * (rank == 5 ? size(y.dims[2]) : 1);
   c.width = size(y.dims.back());
@@ -83,15 +129,15 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess
 }
 
 // The convolution for each guess that makes a difference.
-std::vector<Conv> scenarios(const ir::Graph& g, const ir::Node& n) {
+std::vector<Conv> scenarios(const ir::Graph& g, const ir::Node& n, const Relation& relation) {
   std::vector<Conv> out;
-  auto first = candidate(g, n);
+  auto first = candidate(g, n, kGuesses[0], &relation);
   if (!first) return out;
   out.push_back(*first);
   auto& y = g.value(n.outputs[0]).type.dims;
   bool batch = !y[0].known(), spatial = std::any_of(y.begin() + 2, y.end(), [](auto& d) { return !d.known(); });
   for (auto& guess : std::span(kGuesses).subspan(1))
-    if ((spatial && guess.spatial != kGuesses[0].spatial) || (batch && guess.images != kGuesses[0].images)) out.push_back(*candidate(g, n, guess));
+    if ((spatial && guess.spatial != kGuesses[0].spatial) || (batch && guess.images != kGuesses[0].images)) out.push_back(*candidate(g, n, guess, &relation));
   return out;
 }
 
@@ -124,9 +170,11 @@ struct Choice {
   double grown;    // bytes
 };
 
-double grown_bytes(const Conv& c, int tile, Filters filters) {
+// Beyond the weights of the direct sum, also where these stay in the file: once transformed they are pages of a file that
+// nobody reads, which the system takes back when it wants memory.
+double grown_bytes(const Conv& c, int tile) {
   double edge = tile + 2, panels = std::ceil(c.m / 16) * 16, taps = c.two_axes ? 9 : 3;
-  return ((c.two_axes ? edge * edge : edge) - (filters == Filters::kept ? 0 : taps)) * panels * c.c * 4;
+  return ((c.two_axes ? edge * edge : edge) - taps) * panels * c.c * 4;
 }
 
 // Runs as a task list in one arena, where something can stay; what does not is made in each run.
@@ -165,15 +213,16 @@ Result<bool> winograd(ir::Graph& g, PassContext& c) {
   std::vector<Choice> choices;
   std::map<int, Choice> chosen;
   const bool keeps = has_one_arena(g);
+  const Relation relation(g);
   for (NodeId id : g.order()) {
-    auto all = scenarios(g, g.node(id));
+    auto all = scenarios(g, g.node(id), relation);
     if (all.empty()) continue;
     auto* conv = &all[0];
     double direct = direct_cycles(*conv), unstored = 0;
     for (int tile : {2, 4}) {
       double gain = gained(all, tile, Filters::each_run);
       // The transformed weights lie in the arena meanwhile.
-      bool small = grown_bytes(*conv, tile, Filters::each_run) < map_bytes(all) + kSmall;
+      bool small = grown_bytes(*conv, tile) < map_bytes(all) + kSmall;
       // Where sizes are open the run decides: it need not pay for most of them.
       const double least = all.size() > 1 ? 0 : kLeastGain * direct;
       if (!small || gain <= least || gain < unstored) continue;
@@ -183,7 +232,7 @@ Result<bool> winograd(ir::Graph& g, PassContext& c) {
     const Filters filters = keeps && all.size() > 1 ? Filters::kept : Filters::stored;
     for (int tile : {2, 4}) {
       double gain = gained(all, tile, filters);
-      if (gain > kLeastGain * direct && gain > unstored) choices.push_back({id, tile, filters, gain, grown_bytes(*conv, tile, filters)});
+      if (gain > kLeastGain * direct && gain > unstored) choices.push_back({id, tile, filters, gain, grown_bytes(*conv, tile)});
     }
   }
   auto worth = [&](const Choice& x) {

@@ -81,6 +81,20 @@ Status check_computed(const om::ProgramT& program, std::span<const std::vector<i
   return ok();
 }
 
+// Sizes that nodes ask to be equal are.
+Status check_demands(const om::ProgramT& program, std::span<const int64_t> symbols, std::span<const int64_t> exprs) {
+  for (auto& d : program.demands) {
+    const int64_t a = exprs[static_cast<size_t>(d->a)], b = exprs[static_cast<size_t>(d->b)];
+    if (a == b || a == om::kUnknown || b == om::kUnknown) continue;
+    std::vector<std::string> sizes;
+    for (size_t k = 0; k < symbols.size(); ++k)
+      if (symbols[k] != om::kUnknown && program.symbols[k]->buffer < 0) sizes.push_back(format("{}={}", program.symbols[k]->name, symbols[k]));
+    return error(code::kInputMismatch, format("{}: sizes {} and {} must be equal, for inputs of {}.", d->who, a, b, join(sizes, ", ")),
+                 "the model does not take inputs of these sizes", "feed sizes that the model is made for (often multiples of 16 or 32)");
+  }
+  return ok();
+}
+
 }  // namespace
 
 // binding_state.cc
@@ -157,6 +171,7 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
     if (first < 0 || end < first || static_cast<size_t>(end) > program.tasks.size()) return damaged("A segment leaves the tasks.");
   }
   GE_RETURN_IF_ERROR(om::evaluate(program, symbols, b->exprs));
+  GE_RETURN_IF_ERROR(check_demands(program, symbols, b->exprs));
   GE_RETURN_IF_ERROR(b->bind_states(package));
   GE_RETURN_IF_ERROR(b->bind_buffers(package));
   for (int32_t t = first; t < end; ++t)

@@ -4,6 +4,7 @@
 // a block that grows.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "runtime/frame.h"
@@ -132,49 +133,74 @@ class Stack {
   std::shared_ptr<std::byte> block_;
 };
 
-// Where the outputs of one iteration go: own [0, first) into small memory, then carried values, then stacks.
+// Where the outputs of one iteration go: own [0, first) into small memory, then carried values, then stacks. Carried
+// values are the program's inputs [input, ...); one that only updates such a value is made where that lies.
 class Iteration : public Sink {
  public:
-  Iteration(TaskRun& t, size_t carried, size_t first) : task_(t), next(carried), first_(first) {}
+  Iteration(TaskRun& t, size_t carried, size_t first, size_t input) : task_(t), next_(carried), made_(carried), held_(carried), first_(first), input_(input) {}
   Result<std::byte*> tensor(size_t i, DType t, std::span<const int64_t> dims) override {
     if (i < first_) {
       if (t != DType::boolean || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d != 1; })) return task_.fail("its condition is no bool");
       return reinterpret_cast<std::byte*>(&condition);
     }
     i -= first_;
-    if (i >= next.size()) return stacks[i - next.size()].entry(index, t, dims);
+    if (i >= next_.size()) return stacks[i - next_.size()].entry(index, t, dims);
     GE_TRY(int64_t bytes, checked_bytes(t, dims, "a carried value"));
-    GE_TRY(auto block, task_.blocks().take(bytes));
-    std::byte* memory = block.get();
-    next[i] = Value::tensor(t, dims, memory, std::move(block));
-    return memory;
+    made_[i] = updated(i, bytes);
+    if (!made_[i].memory) {
+      GE_TRY(made_[i].memory, task_.blocks().take(bytes));
+      made_[i].bytes = bytes;
+    }
+    next_[i] = Value::tensor(t, dims, made_[i].memory.get(), made_[i].memory);
+    return made_[i].memory.get();
   }
   Status value(size_t i, Value v) override {
-    if (v.is_tensor() && (i < first_ || i - first_ >= next.size())) {
+    if (v.is_tensor() && (i < first_ || i - first_ >= next_.size())) {
       GE_TRY(std::byte* to, tensor(i, v.dtype, v.dims));
       if (v.bytes()) std::memcpy(to, v.data, static_cast<size_t>(v.bytes()));
       return ok();
     }
-    if (i < first_ || i - first_ >= next.size()) return task_.fail("it stacks what is no tensor");
+    if (i < first_ || i - first_ >= next_.size()) return task_.fail("it stacks what is no tensor");
     // One number may be the loop's own, which changes.
     if (v.is_tensor() && v.count() == 1) {
       GE_TRY(v, task_.blocks().own(v));
     }
-    next[i - first_] = std::move(v);
+    next_[i - first_] = std::move(v);
     return ok();
+  }
+  // The next iteration takes what this one has made.
+  void carry(std::vector<Value>& inputs) {
+    for (size_t i = 0; i < next_.size(); ++i) {
+      inputs[input_ + i] = std::move(next_[i]);
+      held_[i] = std::exchange(made_[i], {});
+    }
   }
 
  private:
+  struct Memory {
+    std::shared_ptr<std::byte> memory;
+    int64_t bytes = 0;
+  };
+  // The memory of the carried value that value i updates, when an iteration made it and nobody else has it.
+  Memory updated(size_t i, int64_t bytes) {
+    const int64_t from = task_.program(0).outputs[first_ + i]->updates - static_cast<int64_t>(input_);
+    if (from < 0 || from >= static_cast<int64_t>(held_.size())) return {};
+    constexpr long kHolders = 2;   // this, and the program's input
+    auto& held = held_[static_cast<size_t>(from)];
+    return held.memory && held.bytes == bytes && held.memory.use_count() == kHolders ? std::move(held) : Memory();
+  }
+
   TaskRun& task_;
+  std::vector<Value> next_;             // carried values
+  std::vector<Memory> made_, held_;     // what they lie in, and what the inputs lie in; none: another's memory
 
  public:
-  std::vector<Value> next;        // carried values
   std::vector<Stack> stacks;
   int64_t index = 0;
   uint8_t condition = 1;
 
  private:
-  size_t first_;
+  size_t first_, input_;
 };
 
 // Carried values and stacks to the task's outputs.
@@ -203,7 +229,7 @@ Status run_loop(TaskRun& t) {
   auto& body = t.program(0);
   if (t.ints()[0] < 0 || carried > t.inputs() - 2 || t.outputs() < carried || body.outputs.size() != t.outputs() + 1) return t.fail("its values do not fit its graph");
   int64_t most = INT64_MAX;
-  Iteration it(t, carried, 1);
+  Iteration it(t, carried, 1, 2);
   if (t.has(0)) {
     GE_TRY(most, t.integer(0));
   }
@@ -222,7 +248,7 @@ Status run_loop(TaskRun& t) {
   for (; it.index < most && it.condition; ++it.index) {
     condition = it.condition;
     GE_RETURN_IF_ERROR(t.run_program(0, inputs, it));
-    for (size_t i = 0; i < carried; ++i) inputs[2 + i] = std::move(it.next[i]);
+    it.carry(inputs);
   }
   return finish(t, inputs, 2, carried, it);
 }
@@ -246,7 +272,7 @@ Status run_scan(TaskRun& t) {
     if (length >= 0 && v.dims[0] != length) return t.fail(format("its inputs have {} and {} entries", length, v.dims[0]));
     length = v.dims[0];
   }
-  Iteration it(t, states, 0);
+  Iteration it(t, states, 0, 0);
   for (size_t i = states; i < t.outputs(); ++i) it.stacks.emplace_back(t, i, length, t.ints()[2 + scans + i - states] != 0);
   for (; it.index < length; ++it.index) {
     for (size_t k = 0; k < scans; ++k) {
@@ -256,7 +282,7 @@ Status run_scan(TaskRun& t) {
       v.data += v.bytes() * (t.ints()[2 + k] ? length - 1 - it.index : it.index);
     }
     GE_RETURN_IF_ERROR(t.run_program(0, inputs, it));
-    for (size_t i = 0; i < states; ++i) inputs[i] = std::move(it.next[i]);
+    it.carry(inputs);
   }
   return finish(t, inputs, 0, states, it);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <numeric>
 
 #include "base/text.h"
 
@@ -201,6 +202,30 @@ int64_t Dim::lower_bound() const {
 
 namespace {
 
+// floor((floor(x / m) + r) / n) = floor((x + m*r) / (m*n)), for numbers m and n above 0.
+std::optional<Dim> flattened(const Dim& a, const Dim& n) {
+  constexpr int64_t kMost = int64_t(1) << 31;   // of a divisor
+  if (!n.known() || n.value() <= 0 || n.value() >= kMost) return std::nullopt;
+  for (auto& t : a.terms()) {
+    if (t.coefficient != 1 || t.atoms.size() != 1 || !t.atoms[0]->symbol.empty() || t.atoms[0]->call != DimCall::floordiv) continue;
+    auto& inner = *t.atoms[0];
+    const Dim& m = inner.args[1];
+    if (!m.known() || m.value() <= 0 || m.value() >= kMost) continue;
+    return floordiv(inner.args[0] + m * (a - Dim::call(DimCall::floordiv, inner.args)), m * n);
+  }
+  return std::nullopt;
+}
+
+// floor((g*x + c) / (g*n)) = floor((x + floor(c / g)) / n), for numbers n and g above 0 and any number c.
+std::optional<Dim> reduced(const Dim& a, const Dim& n) {
+  if (a.known() || !n.known() || n.value() <= 1) return std::nullopt;
+  int64_t common = n.value();
+  for (auto& t : a.terms())
+    if (!t.atoms.empty()) common = t.coefficient == kLowest ? 1 : std::gcd(common, t.coefficient);
+  if (common <= 1 || common == n.value()) return std::nullopt;   // what n divides is taken apart below
+  return floordiv(floordiv(a, Dim(common)), Dim(n.value() / common));
+}
+
 // Simplifications of calls; nullopt: keep the atom.
 std::optional<Dim> simplify(DimCall c, const std::vector<Dim>& x) {
   auto both = [&] { return x[0].known() && x[1].known(); };
@@ -209,6 +234,8 @@ std::optional<Dim> simplify(DimCall c, const std::vector<Dim>& x) {
       const Dim &a = x[0], &b = x[1];
       if (both() && b.value() != 0 && !(b.is(-1) && a.is(kLowest))) return Dim(floor_div(a.value(), b.value()));
       if (b.is(1)) return a;
+      if (auto flat = flattened(a, b)) return flat;
+      if (auto less = reduced(a, b)) return less;
       auto divisor = b.terms();
       if (divisor.size() != 1) return a == b ? std::optional(Dim(1)) : std::nullopt;
       // floor((q*b + r) / b) = q + floor(r / b), for the terms that b divides.

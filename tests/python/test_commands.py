@@ -86,6 +86,16 @@ def test_profile_lists_every_task(model, tmp_path):
     assert done.returncode == 0 and done.stdout.count(" chunks  ") == tasks, done.stdout + done.stderr
 
 
+def test_profile_of_sizes_that_data_decide(tmp_path):
+    """Tasks of a later segment are bound in the run alone."""
+    nodes = [helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Cast", ["at"], ["f"], to=TensorProto.FLOAT), helper.make_node("Exp", ["f"], ["y"], name="last")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
+    assert run("ge", "compile", tmp_path / "m.onnx", "-o", tmp_path / "m.om").returncode == 0
+    done = run("ge", "profile", tmp_path / "m.om", "--duration=0.01")
+    assert done.returncode == 0 and "-  chunks  last" in done.stdout.replace("- chunks", "-  chunks") and "NonZero" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("arguments,near", [
     (["complie", "m.onnx"], "compile"), (["compile", "m.onnx", "--input_shpe=x:3"], "--input_shape"), (["run", "m.om", "--treads=2"], "--threads")])
 def test_mistyped_names_get_the_nearest(arguments, near):

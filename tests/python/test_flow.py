@@ -350,6 +350,92 @@ def test_the_report_says_what_became_of_bodies():
 
 # ---- Loop
 
+UPDATES = {   # of the carried value `v` by the row `r` at index `i`, as `o`
+    "ScatterND": "at = Unsqueeze(it, zero2)  u = Unsqueeze(r, zero)  o = ScatterND(v, at, u)",
+    "ScatterElements": "row = Expand(it, wide)  u = Unsqueeze(r, zero)  o = ScatterElements <axis = 0> (v, row, u)",
+    "twice": "at = Unsqueeze(it, zero2)  u = Unsqueeze(r, zero)  m = ScatterND(v, at, u)  w = Neg(u)  first = Constant <value_ints = [0]> ()  f2 = Unsqueeze(first, zero)  o = ScatterND(m, f2, w)",
+}
+CONSTANTS = 'zero = Constant <value_ints = [0]> ()  zero2 = Constant <value_ints = [0, 1]> ()  one = Constant <value_ints = [1]> ()  wide = Constant <value_ints = [1, 4]> ()'
+
+
+def updating(update, outputs="", last=""):
+    """A Loop that writes the sum of row `it` and its number into that row of what it carries."""
+    return f"""
+        s = Loop (n, , x) <body = b (int64 it, bool ci, float[k, 4] v) => (bool co, float[k, 4] o{outputs}) {{
+            {CONSTANTS}
+            co = Identity(ci)
+            have = Gather <axis = 0> (v, it)  number = Cast <to = 1> (it)  r = Add(have, number)
+            {UPDATES[update]}
+            {last}
+        }}>"""
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_a_carried_value_is_updated_where_it_lies(update):
+    text = f"""g (int64 n, float[k, 4] x) => (float[k, 4] y) {{ {updating(update).replace("s = Loop", "y = Loop", 1)} }}"""
+    check(text, *[{"n": np.array(n), "x": f32(k, 4)} for n, k in ((0, 3), (1, 3), (3, 3), (5, 9), (3, 3))])
+    # One block for the value, which the first iteration fills, instead of one to read from and one to write to.
+    rows = 1 << 16
+    x, pools = f32(rows, 4), {}
+    for way in ("0", "1"):
+        model = ge.compile(model_of(text), disable_reuse_memory=way)
+        got = model.run({"n": np.array(4), "x": x})[0]
+        pools[way] = model.memory()["pool"]
+        assert (got[5:] == x[5:]).all() and not (got[1:4] == x[1:4]).any()
+    assert pools["0"] < 1.5 * x.nbytes < pools["1"], pools
+
+
+def test_a_carried_value_that_others_read_is_not_overwritten():
+    """It is stacked before and after the update, read after it inside the body, read after the loop; what the loop
+    begins with is read later; two carried values change places."""
+    after = "p = Identity(v)  q = Identity(o)  d = Sub(o, v)"
+    stacked = ", float[k, 4] p, float[k, 4] q, float[k, 4] d"
+    for update in UPDATES:
+        check(f"""g (int64 n, float[k, 4] x) => (float[k, 4] y, float[m, k, 4] a, float[m, k, 4] b, float[m, k, 4] c, float[k, 4] z) {{
+            {updating(update, stacked, after).replace("s = Loop", "s, a, b, c = Loop", 1)}
+            y = Neg(s)
+            z = Add(x, s)
+        }}""", *[{"n": np.array(n), "x": f32(k, 4)} for n, k in ((1, 2), (4, 5), (2, 3))])
+    check(f"""g (int64 n, float[k, 4] x) => (float[k, 4] y, float[k, 4] z, float[m, k, 4] c) {{
+        e = Exp(x)
+        y, z, c = Loop (n, , e, x) <body = b (int64 it, bool ci, float[k, 4] v, float[k, 4] l) => (bool co, float[k, 4] lo, float[k, 4] o, float[k, 4] c) {{
+            {CONSTANTS}
+            co = Identity(ci)
+            have = Gather <axis = 0> (v, it)  number = Cast <to = 1> (it)  r = Add(have, number)
+            {UPDATES["ScatterND"]}
+            lo = Identity(l)
+            c = Sub(o, l)
+        }}>
+    }}""", *[{"n": np.array(n), "x": f32(k, 4)} for n, k in ((1, 2), (4, 5), (5, 5))])
+    check("""g (int64 n, float[k, 4] x) => (float[k, 4] y, float[k, 4] z) {
+        y, z = Loop (n, , x, x) <body = b (int64 it, bool ci, float[k, 4] v, float[k, 4] l) => (bool co, float[k, 4] a, float[k, 4] b) {
+            co = Identity(ci)  two = Constant <value = float {2}> ()
+            a = Mul(l, two)
+            b = Add(v, two)
+        }>
+    }""", *[{"n": np.array(n), "x": f32(3, 4)} for n in (1, 2, 5)])
+    # The same value carried twice.
+    check(f"""g (int64 n, float[k, 4] x) => (float[k, 4] y, float[k, 4] z) {{
+        y, z = Loop (n, , x, x) <body = b (int64 it, bool ci, float[k, 4] l, float[k, 4] v) => (bool co, float[k, 4] oo, float[k, 4] o) {{
+            {CONSTANTS}
+            co = Identity(ci)
+            have = Gather <axis = 0> (v, it)  number = Cast <to = 1> (it)  r = Add(have, number)
+            {UPDATES["ScatterND"]}
+            oo = Identity(o)
+        }}>
+    }}""", *[{"n": np.array(n), "x": f32(5, 4)} for n in (1, 3, 5)])
+
+
+def test_a_state_of_scan_is_updated_where_it_lies():
+    check(f"""g (float[k, 4] x, float[m, 4] rows, int64[m] places) => (float[k, 4] y, float[m, k, 4] all) {{
+        y, all = Scan <num_scan_inputs = 2, body = b (float[k, 4] v, float[4] r, int64 it) => (float[k, 4] o, float[k, 4] e) {{
+            {CONSTANTS}
+            {UPDATES["ScatterND"]}
+            e = Mul(o, o)
+        }}> (x, rows, places)
+    }}""", *[{"x": f32(k, 4), "rows": f32(m, 4), "places": RNG.integers(0, k, m)} for k, m in ((3, 1), (5, 7), (2, 3))])
+
+
 def bodies(model, tmp_path):
     """The tasks of nested graphs."""
     return tasks(model, tmp_path).partition("nested graph")[2]

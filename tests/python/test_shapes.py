@@ -130,3 +130,77 @@ def test_a_thousand_sizes_that_data_decide(tmp_path):
     assert done.returncode == 0, done.stderr
     grown, pool = map(int, done.stdout.split())
     assert grown <= 1024 and pool < 1 << 20, done.stdout
+
+
+def pyramid():
+    """Two strides and a pool that cuts off, each met again by the map below it, brought up by 2: a Concat and a Sum of levels, so
+    that sizes are equal for the right multiples alone."""
+    rng = np.random.RandomState(0)
+    weights = {f"k{i}": rng.standard_normal(s).astype(np.float32) / 4 for i, s in enumerate([(4, 3, 3, 3), (8, 4, 3, 3), (8, 12, 3, 3), (3, 8, 1, 1)])}
+    node, conv = helper.make_node, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    up = {"coordinate_transformation_mode": "asymmetric", "mode": "nearest", "nearest_mode": "floor"}
+    nodes = [
+        node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("Conv", ["p", "k0"], ["a"], strides=[2, 2], **conv), node("Relu", ["a"], ["ar"]),
+        node("Conv", ["ar", "k1"], ["b"], strides=[2, 2], **conv), node("Sigmoid", ["b"], ["bs"]), node("Mul", ["b", "bs"], ["bm"]),
+        node("Resize", ["bm", "", "twice"], ["bu"], **up),
+        node("Tanh", ["ar"], ["at"]),
+        node("Concat", ["at", "bu"], ["ab"], axis=1),
+        node("Conv", ["ab", "k2"], ["c"], **conv), node("Mul", ["c", "bu"], ["cm"]), node("Tanh", ["cm"], ["ct"]),
+        node("Resize", ["ct", "", "twice"], ["cu"], **up),
+        node("Conv", ["cu", "k3"], ["d"], kernel_shape=[1, 1]), node("Exp", ["d"], ["de"]),
+        node("Concat", ["p", "de"], ["pd"], axis=1),
+        node("Resize", ["pd", "", "twice"], ["pu"], **up), node("Abs", ["x"], ["xa"]), node("Sin", ["pu"], ["ps"]),
+        node("Concat", ["xa", "ps"], ["y"], axis=1),
+    ]
+    shapes = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "h", "w"]), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    initial = [helper.make_tensor(k, TensorProto.FLOAT, v.shape, v.ravel()) for k, v in weights.items()]
+    graph = helper.make_graph(nodes, "pyramid", [shapes[0]], [shapes[1]], initial + [helper.make_tensor("twice", TensorProto.FLOAT, [4], [1, 1, 2, 2])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_sizes_that_are_equal_as_a_concat_asks_for_it():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model, fixed = ge.compile(pyramid()), ge.compile(pyramid(), input_shape="x:1,3,32,48")
+    assert sorted(f["node"] for f in model.report()["fused"]) == sorted(f["node"] for f in fixed.report()["fused"])
+    assert model.report()["aliases"] == fixed.report()["aliases"]
+    for size in ((1, 32, 48), (3, 8, 16), (2, 72, 40), (0, 32, 48)):
+        x = np.random.RandomState(1).standard_normal((size[0], 3, *size[1:])).astype(np.float32)
+        want = reference(pyramid().SerializeToString(), {"x": x})[0]
+        got = model.run([x])[0]
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    for h, w in ((33, 48), (32, 20), (36, 48), (34, 34), (2, 48)):
+        x = np.zeros((1, 3, h, w), np.float32)
+        with pytest.raises(Exception):  # noqa: B017: onnxruntime's own classes
+            onnxruntime.InferenceSession(pyramid().SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        with pytest.raises(ge.Error) as e:
+            model.run([x])
+        assert e.value.code == "E40001" and all(word in str(e.value) for word in ("Concat", "must be equal", f"h={h}", f"w={w}")), str(e.value)
+    # What was refused leaves the model as it was.
+    x = np.ones((1, 3, 32, 48), np.float32)
+    np.testing.assert_allclose(model.run([x])[0], fixed.run([x])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_sum_of_levels_is_broadcast_at_tiny_sizes():
+    """Equal for multiples of 4; for 1 and 2 rows one of them is 1, which a sum takes."""
+    nodes = [helper.make_node("MaxPool", ["x"], ["a"], kernel_shape=[1, 1], strides=[2, 2]),
+             helper.make_node("MaxPool", ["a"], ["b"], kernel_shape=[1, 1], strides=[2, 2]),
+             helper.make_node("Mul", ["a", "s"], ["am"]), helper.make_node("Tanh", ["am"], ["at"]),
+             helper.make_node("Resize", ["b", "", "twice"], ["u"], coordinate_transformation_mode="asymmetric", mode="nearest", nearest_mode="floor"),
+             helper.make_node("Add", ["at", "u"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, "h", "w"]), helper.make_tensor_value_info("s", TensorProto.FLOAT, [3, 1, 1])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [helper.make_tensor("twice", TensorProto.FLOAT, [4], [1, 1, 2, 2])])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model, fixed = ge.compile(proto), ge.compile(proto, input_shape="x:1,3,8,8;s:3,1,1")
+    assert model.report()["tasks"] == fixed.report()["tasks"]
+    s = np.array([0.5, -2, 3], np.float32).reshape(3, 1, 1)
+    for h, w in ((8, 12), (1, 1), (2, 8), (7, 2), (1, 300)):
+        x = np.random.RandomState(2).standard_normal((1, 3, h, w)).astype(np.float32)
+        want = reference(proto.SerializeToString(), {"x": x, "s": s})[0]
+        got = model.run([x, s])[0]
+        assert got.shape == want.shape, (h, w)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ge.Error) as e:
+        model.run([np.zeros((1, 3, 10, 8), np.float32), s])
+    assert e.value.code == "E40001" and "h=10" in str(e.value)

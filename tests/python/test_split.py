@@ -197,6 +197,19 @@ def test_open_sizes_run_as_one_task_list(name, other, tmp_path):
     assert difference(parts.run(x), whole.run(x)) < 1e-6
 
 
+@pytest.mark.parametrize("split", [None, 2, 3, {"head": "enc1"}])
+def test_what_a_concat_asks_for_is_asked_for_in_parts(split):
+    proto, _ = unet()
+    model = ge.compile(proto, **({"split": split} if split else {}))
+    for sizes in ((2, 3, 8, 12), (1, 3, 4, 4)):
+        x = feeds({"x": sizes}, proto)
+        assert difference(model.run(x), reference(proto.SerializeToString(), x)) < 1e-5
+    for h, w in ((18, 12), (12, 18), (13, 12), (12, 11)):
+        with pytest.raises(ge.Error) as e:
+            model.run({"x": np.zeros((1, 3, h, w), np.float32)})
+        assert e.value.code == "E40001" and all(word in str(e.value) for word in ("Concat", "must be equal", f"h={h}", f"w={w}")), str(e.value)
+
+
 def test_one_arena():
     """What is alive within a part, and what crosses; not the sum of the parts."""
     proto, shapes = chain(layers=12, width=64, batch=256)

@@ -1,0 +1,42 @@
+#include <algorithm>
+
+#include "lower/emit.h"
+
+namespace ge::lower {
+namespace {
+
+Dim bytes(const plan::Storage& s) { return s.elements * Dim(size_of(s.dtype)); }
+
+// The input that the task may overwrite with its result, as nothing else reads it from there on; -1: none.
+int overwritten(const plan::Placement& placement, const Lowered& lowered, size_t task, const plan::Storage& to) {
+  auto& t = lowered.tasks[task];
+  for (size_t k = 0; k < t.in.size() && k < 32; ++k) {
+    auto& in = t.in[k];
+    if (!(t.kernel->in_place >> k & 1) || in.storage < 0) continue;
+    auto& from = placement.storages()[static_cast<size_t>(in.storage)];
+    if (from.kind != plan::StorageKind::input || lowered.last[static_cast<size_t>(in.storage)] != static_cast<int>(task)) continue;
+    bool alike = same_view(in.view, t.out[0].view) && from.dtype == to.dtype && bytes(from) == bytes(to);
+    // Other operands there must be ones that the kernel reads element by element too.
+    for (size_t j = 0; j < t.in.size(); ++j)
+      alike &= t.in[j].storage != in.storage || (j < 32 && (t.kernel->in_place >> j & 1) && same_view(t.in[j].view, t.out[0].view));
+    alike &= std::none_of(lowered.passed.begin(), lowered.passed.end(), [&](auto& p) { return p.second == in.storage; });
+    if (alike) return from.index;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void find_updates(const plan::Placement& placement, Lowered& lowered) {
+  for (size_t i = 0; i < lowered.tasks.size(); ++i) {
+    auto& t = lowered.tasks[i];
+    if (t.out.size() != 1 || !t.kernel->in_place || t.out[0].storage < 0 || lowered.first[static_cast<size_t>(t.out[0].storage)] != static_cast<int>(i)) continue;
+    auto& to = placement.storages()[static_cast<size_t>(t.out[0].storage)];
+    if (to.kind != plan::StorageKind::output) continue;
+    int input = overwritten(placement, lowered, i, to);
+    bool taken = std::any_of(lowered.updates.begin(), lowered.updates.end(), [&](auto& u) { return u.second == input; });
+    if (input >= 0 && !taken) lowered.updates[to.index] = input;
+  }
+}
+
+}  // namespace ge::lower
