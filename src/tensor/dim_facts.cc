@@ -7,7 +7,9 @@
 namespace ge {
 namespace {
 
-constexpr int kMaxDepth = 8;   // rules that follow from rules
+constexpr int kMaxDepth = 8;             // rules that follow from rules
+// Real models have a dozen. Beyond, sizes stay as they are, which is right all the same, and compiling stays linear.
+constexpr size_t kMostDemands = 128, kMostRules = 64;
 
 using Atom = Dim::Atom;
 
@@ -112,6 +114,7 @@ Dim DimFacts::normal(const Dim& d) const {
 }
 
 bool DimFacts::add(const Dim& a, const Dim& b, const std::string& who) {
+  if (demands_.size() >= kMostDemands) return false;
   Dim x = normal(a), y = normal(b);
   if (x == y) return false;
   for (auto& d : demands_) {
@@ -125,7 +128,7 @@ bool DimFacts::add(const Dim& a, const Dim& b, const std::string& who) {
 
 void DimFacts::learn(const Dim& a, const Dim& b, int depth) {
   Dim difference = primitive(replaced(a, true) - replaced(b, true));
-  if (difference.known() || depth > kMaxDepth) return;
+  if (difference.known() || depth > kMaxDepth || calls_.size() + multiples_.size() >= kMostRules) return;
   if (!learn_call(difference, depth)) learn_multiple(difference);
 }
 

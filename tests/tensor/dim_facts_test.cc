@@ -102,6 +102,13 @@ TEST(DimFacts, WhatHasNoRuleIsStillAskedFor) {
   EXPECT_EQ(facts.demands()[0].who, "join");
 }
 
+TEST(DimFacts, ThousandsOfDemandsEnd) {
+  DimFacts facts;
+  for (int64_t k = 2; k < 3000; ++k) facts.add(floordiv(dim("h") + Dim(k), Dim(k)), max(dim("w"), floordiv(dim("h"), Dim(k + 1))), "");
+  EXPECT_LT(facts.demands().size(), 1000u);
+  EXPECT_EQ(facts.normal(dim("h + w")), dim("h + w"));
+}
+
 TEST(DimFacts, AnyDemandsKeepTheMeaning) {
   SplitMix64 random{7};
   auto number = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random.next() % static_cast<uint64_t>(high - low + 1)); };
