@@ -19,7 +19,7 @@ class DimFacts {
     std::string who;   // the node that asks, and what for
   };
 
-  // Asks for a = b. False: it holds already, or was asked for before.
+  // Asks for a = b. False: it holds already, was asked for before, or is one too many.
   bool add(const Dim& a, const Dim& b, const std::string& who);
   // d with all facts applied; sizes that they make equal get the same form where an equality can be written as a rule:
   // a call that stands alone in it is replaced by the rest ("floordiv(h - 1, 8)" by "2*floordiv(h - 1, 16) + 1"), and
