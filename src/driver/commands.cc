@@ -72,8 +72,9 @@ Result<std::string> run_command(const RunCommand& c) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     auto& t = outputs[i];
     double low = 0, high = 0, sum = 0;
-    for (int64_t k = 0; k < t.count(); ++k) {
-      double v = t.at(k);
+    const Tensor numbers = t.reals();
+    for (int64_t k = 0; k < numbers.count(); ++k) {
+      double v = numbers.at(k);
       low = k ? std::min(low, v) : v;
       high = k ? std::max(high, v) : v;
       sum += v;
@@ -81,7 +82,7 @@ Result<std::string> run_command(const RunCommand& c) {
     auto& name_text = m->program().outputs[i]->name;
     std::vector<std::string> dims;
     for (auto d : t.dims()) dims.push_back(format("{}", d));
-    out += format("{} {}[{}] min {:g} max {:g} mean {:g}\n", name_text, name(t.dtype()), join(dims, ","), low, high, t.count() ? sum / static_cast<double>(t.count()) : 0);
+    out += format("{} {}[{}] min {:g} max {:g} mean {:g}\n", name_text, name(t.dtype()), join(dims, ","), low, high, t.count() ? sum / static_cast<double>(numbers.count()) : 0);
     if (!c.output.empty()) GE_RETURN_IF_ERROR(write_npy((std::filesystem::path(c.output) / (file_name(name_text) + ".npy")).string(), t));
   }
   return out;

@@ -23,9 +23,11 @@ Result<std::vector<Tensor>> seeded_run(const om::Package& p, bool ones = false) 
 }
 
 bool all_finite(const std::vector<Tensor>& outputs) {
-  for (auto& t : outputs)
+  for (auto& output : outputs) {
+    const Tensor t = output.reals();
     for (int64_t i = 0; i < t.count(); ++i)
       if (!std::isfinite(t.at(i))) return false;
+  }
   return true;
 }
 
@@ -39,8 +41,9 @@ double worst(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 double Difference::relative() const { return scale > 0 ? largest / scale : largest; }
 
-Difference difference_of(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return {INFINITY, 0, b.count()};
+Difference difference_of(const Tensor& first, const Tensor& second) {
+  if (first.dtype() != second.dtype() || first.dims() != second.dims()) return {INFINITY, 0, second.count()};
+  const Tensor a = first.reals(), b = second.reals();
   Difference d;
   for (int64_t k = 0; k < a.count(); ++k) {
     double x = a.at(k), y = b.at(k);

@@ -6,12 +6,17 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "tensor/float8.h"
 #include "tensor/half.h"
 
 namespace ge::ir {
 namespace {
 
 void set_element(Tensor& t, int64_t i, double v) {
+  if (is_small_float(t.dtype())) {
+    t.as<uint8_t>()[i] = small_float_code(t.dtype(), v, false, Round::nearest);
+    return;
+  }
   auto n = static_cast<int64_t>(v);
   switch (t.dtype()) {
     case DType::f32: t.as<float>()[i] = static_cast<float>(v); return;
@@ -249,6 +254,7 @@ class Parser {
 
   Result<Tensor> constant(const Type& t) {
     if (!t.is_static()) return bad("a constant needs a type with numbers as sizes");
+    if (t.dtype == DType::c64 || t.dtype == DType::c128) return bad("a constant of complex numbers cannot be written as text");
     std::vector<int64_t> dims;
     int64_t count = 1;
     for (auto& d : t.dims) {

@@ -26,7 +26,8 @@ std::string elements(const Tensor& t) {
 }
 
 std::string constant(const Tensor& t) {
-  if (t.count() <= 16 || t.dtype() == DType::string) return elements(t);
+  const bool complex = t.dtype() == DType::c64 || t.dtype() == DType::c128;
+  if (!complex && (t.count() <= 16 || t.dtype() == DType::string)) return elements(t);
   return format("data({:016x})", hash64(t.raw()));
 }
 

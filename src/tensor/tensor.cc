@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/spill.h"
+#include "tensor/float8.h"
 #include "tensor/half.h"
 #include "tensor/pages.h"
 
@@ -71,13 +72,21 @@ Tensor Tensor::reshaped(std::vector<int64_t> dims) const {
   return t;
 }
 
+Tensor Tensor::reals() const {
+  if (dtype_ != DType::c64 && dtype_ != DType::c128) return *this;
+  auto dims = dims_;
+  dims.push_back(2);
+  return borrow(dtype_ == DType::c64 ? DType::f32 : DType::f64, std::move(dims), data_, keep_);
+}
+
 double Tensor::at(int64_t i) const {
   switch (dtype_) {
     case DType::f32: return as<float>()[i];
     case DType::f64: return as<double>()[i];
     case DType::f16: return f16_to_f32(as<uint16_t>()[i]);
     case DType::bf16: return bf16_to_f32(as<uint16_t>()[i]);
-    default: return dtype_ == DType::u64 ? static_cast<double>(as<uint64_t>()[i]) : static_cast<double>(at_int(i));
+    case DType::u64: return static_cast<double>(as<uint64_t>()[i]);
+    default: return is_small_float(dtype_) ? small_float_value(dtype_, as<uint8_t>()[i]) : static_cast<double>(at_int(i));
   }
 }
 
@@ -91,7 +100,7 @@ int64_t Tensor::at_int(int64_t i) const {
     case DType::i32: return as<int32_t>()[i];
     case DType::u32: return as<uint32_t>()[i];
     case DType::i64: case DType::u64: return as<int64_t>()[i];
-    default: return static_cast<int64_t>(at(i));
+    default: return is_float(dtype_) ? static_cast<int64_t>(at(i)) : 0;
   }
 }
 

@@ -47,7 +47,9 @@ class Tensor {
   // Lives as long as this tensor.
   View view() const { return {const_cast<std::byte*>(data_), dtype_, rank(), dims_.data(), strides_.data()}; }
   Tensor reshaped(std::vector<int64_t> dims) const;  // same count; shares memory
-  // Element i of the flat order as a number, for any numeric dtype up to 64 bits (f16 and float8 decoded).
+  // Complex numbers as two reals in a last axis more; all else as it is. Shares memory.
+  Tensor reals() const;
+  // Element i of the flat order as a number; text and complex numbers are none and give 0.
   double at(int64_t i) const;
   int64_t at_int(int64_t i) const;
   bool same_bytes(const Tensor& other) const;

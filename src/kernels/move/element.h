@@ -10,8 +10,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/move/float8.h"
 #include "tensor/dtype.h"
+#include "tensor/float8.h"
 
 namespace ge::kernels::move {
 

@@ -1,4 +1,4 @@
-#include "kernels/move/float8.h"
+#include "tensor/float8.h"
 
 #include <cmath>
 #include <limits>
