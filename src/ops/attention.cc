@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ops/fused_tail.h"
+#include "ops/outputs.h"
 #include "ops/rewrite.h"
 
 namespace ge::ops {
@@ -44,12 +45,12 @@ Status check_attributes(const InferContext& c) {
   int64_t mode = ir::attr_int(c.node, "qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) return c.fail(format("qk_matmul_output_mode is {}, not 0 to 3", mode));
   for (auto* a : {"left_window_size", "right_window_size"})
-    if (ir::attr_int(c.node, a, -1) < -1) return c.fail(format("{} is {}", a, ir::attr_int(c.node, a, -1)));
-  if (!(ir::attr_float(c.node, "softcap", 0) >= 0)) return c.fail("softcap is negative");
+    if (ir::attr_int(c.node, a, -1) < -1) return c.fail(format("attribute {} is {}; it must be -1 (no limit) or more", a, ir::attr_int(c.node, a, -1)));
+  if (!(ir::attr_float(c.node, "softcap", 0) >= 0)) return c.fail("attribute softcap is negative; it must be 0 (none) or more");
   if (c.has(kPastKey) != c.has(kPastValue)) return c.fail("past_key and past_value come together or not at all");
   if (c.has(kPastKey) && c.has(kLengths)) return c.fail("nonpad_kv_seqlen does not go with past_key");
-  if (c.has(kLengths) && c.dtype(kLengths) != DType::i64) return c.fail("nonpad_kv_seqlen is not i64");
-  if (c.has(kMask) && c.dtype(kMask) != DType::boolean && !is_float(c.dtype(kMask)) && !is_integer(c.dtype(kMask))) return c.fail(format("attn_mask is {}", name(c.dtype(kMask))));
+  if (c.has(kLengths) && c.dtype(kLengths) != DType::i64) return c.fail(format("nonpad_kv_seqlen is {}; it must be i64", name(c.dtype(kLengths))));
+  if (c.has(kMask) && c.dtype(kMask) != DType::boolean && !is_float(c.dtype(kMask)) && !is_integer(c.dtype(kMask))) return c.fail(format("attn_mask is {}; it must be bool or numbers", name(c.dtype(kMask))));
   return ok();
 }
 
@@ -61,7 +62,7 @@ Status check_shapes(const InferContext& c) {
     return c.fail("Q, K and V of 3 axes need q_num_heads and kv_num_heads");
   Sizes s = sizes_of(c.graph, c.node);
   auto divides = [](const Dim& whole, const Dim& part) { return !whole.known() || !part.known() || (part.value() ? whole.value() % part.value() == 0 : whole.is(0)); };
-  if (!divides(s.heads, s.groups)) return c.fail(format("{} heads of queries cannot share {} of keys", s.heads.text(), s.groups.text()));
+  if (!divides(s.heads, s.groups)) return c.fail(format("{} heads of queries cannot share {} of keys: the one must be a multiple of the other", s.heads.text(), s.groups.text()));
   if (rank == 3 && (!divides(c.dims(kQ)[2], s.heads) || !divides(c.dims(kK)[2], s.groups) || !divides(c.dims(kV)[2], s.groups)))
     return c.fail(format("Q {}, K {} and V {} do not divide into {} and {} heads", text(c.dims(kQ)), text(c.dims(kK)), text(c.dims(kV)), s.heads.text(), s.groups.text()));
   if (c.has(kMask) && c.ranked(kMask) && (c.rank(kMask) < 1 || c.rank(kMask) > 4)) return c.fail("attn_mask has not 1 to 4 axes");
@@ -269,6 +270,10 @@ class Expansion {
 
 Result<bool> expand(UpgradeContext& c) {
   const Node& n = c.node();
+  if (!n.outputs[0]) {   // what another operator became
+    GE_RETURN_IF_ERROR(with_first_output(c));
+    return true;
+  }
   auto type = [&](size_t i) { return c.graph.value(n.inputs[i]).type; };
   // Integers are added like floats.
   if (n.inputs.size() > kMask && n.inputs[kMask] && is_integer(type(kMask).dtype)) {
@@ -309,6 +314,7 @@ const Register r(OpDef{.name = "Attention",
                        .doc = "attention with heads, caches, masks and windows",
                        .types = types::floats,
                        .infer = infer,
+                       .upgrade = with_first_output,
                        .expand = expand,
                        .reference = reference});
 

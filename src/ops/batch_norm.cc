@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "ops/elementwise.h"
 #include "ops/fused_tail.h"
+#include "ops/outputs.h"
 #include "ops/rewrite.h"
 #include "ops/rows.h"
 #include "ops/vector_lowering.h"
@@ -38,7 +39,7 @@ Status upgrade_batch(UpgradeContext& c) {
   if (c.version < 9 && ir::attr_int(c.node(), "spatial", 1) == 0)
     return upgrade_error(c, "spatial = 0 (statistics for each element) is not supported");
   c.node().attrs.erase("spatial");
-  return ok();
+  return with_first_output(c);
 }
 
 bool is_training(const Node& n) { return ir::attr_int(n, "training_mode", 0) != 0; }
@@ -137,9 +138,9 @@ bool per_group(const Node& n) { return ir::attr_int(n, "per_group", 0) != 0; }
 
 Status infer_group(InferContext& c) {
   int64_t groups = groups_of(c.node);
-  if (groups < 1) return c.fail(format("{} groups", groups));
+  if (groups < 1) return c.fail(format("attribute num_groups is {}; it must be 1 or more", groups));
   if (c.ranked(0) && c.rank(0) > 1 && c.dims(0)[1].known() && c.dims(0)[1].value() % groups)
-    return c.fail(format("{} channels in {} groups", c.dims(0)[1].text(), groups));
+    return c.fail(format("{} channels do not divide into {} groups", c.dims(0)[1].text(), groups));
   return infer_like(c, 2);
 }
 

@@ -1,5 +1,6 @@
 // CausalConvWithState: a depthwise convolution over past elements, which it carries as a state.
 #include "base/text.h"
+#include "ops/outputs.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -8,7 +9,7 @@ namespace {
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   std::string a = attr_string(c.node, "activation", "none");
-  if (a != "none" && a != "silu" && a != "swish") return c.fail(format("activation '{}' is not known", a));
+  if (a != "none" && a != "silu" && a != "swish") return c.fail(format("activation '{}' is not known; it is 'none', 'silu' or 'swish'", a));
   for (int i = 0; i < 2; ++i)
     if (c.ranked(i) && c.rank(i) != 3) return c.fail(format("input {} {} has not 3 axes", i, text(c.dims(i))));
   DType state = c.has(3) ? c.dtype(3) : c.dtype(0);
@@ -34,7 +35,8 @@ Status reference(LowerContext& c) {
 
 const Register r(OpDef{.name = "CausalConvWithState", .min_inputs = 2, .max_inputs = 4, .max_outputs = 2, .since = 27,
                        .attrs = {{"activation", "none, silu or swish."}},
-                       .doc = "Depthwise convolution over the past, which it carries.", .types = types::floats, .infer = infer, .reference = reference});
+                       .doc = "Depthwise convolution over the past, which it carries.", .types = types::floats, .infer = infer,
+                       .upgrade = with_first_output, .reference = reference});
 
 }  // namespace
 }  // namespace ge::ops

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "ops/outputs.h"
 #include "ops/shape_util.h"
 
 namespace ge::ops {
@@ -14,10 +15,10 @@ Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   std::string rule = attr_string(c.node, "update_rule", "gated_delta");
   bool gated = rule.starts_with("gated"), delta = rule.ends_with("delta");
-  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta") return c.fail(format("update_rule '{}' is not known", rule));
+  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta") return c.fail(format("update_rule '{}' is not known; it is 'linear', 'gated', 'delta' or 'gated_delta'", rule));
   if (c.has(4) != gated || c.has(5) != delta) return c.fail(format("its inputs are not those of update_rule '{}'", rule));
   int64_t hq = query_heads(c.node), h = heads(c.node);
-  if (h < 1 || hq < 1 || hq % h) return c.fail(format("{} heads of queries for {} of keys", hq, h));
+  if (h < 1 || hq < 1 || hq % h) return c.fail(format("{} heads of queries cannot share {} heads of keys: the one must be a multiple of the other", hq, h));
   DType state = c.has(3) ? c.dtype(3) : c.dtype(0);
   for (int i = 0; i < 3; ++i)
     if (c.ranked(i) && c.rank(i) != 3) return c.fail(format("input {} {} has not 3 axes", i, text(c.dims(i))));
@@ -50,7 +51,7 @@ const Register r(OpDef{.name = "LinearAttention", .min_inputs = 3, .max_inputs =
                        .attrs = {{"q_num_heads", "Heads of the queries."}, {"kv_num_heads", "Heads of keys and values."},
                                  {"scale", "Of the output; 0: by the width of a head."},
                                  {"update_rule", "linear, gated, delta or gated_delta."}, {"chunk_size", "A hint; not used."}},
-                       .unit = kernels::Unit::cube, .doc = "Attention by a state that each step updates.", .types = types::floats, .infer = infer,
+                       .unit = kernels::Unit::cube, .doc = "Attention by a state that each step updates.", .types = types::floats, .infer = infer, .upgrade = with_first_output,
                        .reference = reference});
 
 }  // namespace

@@ -1,6 +1,7 @@
 // MaxPool, AveragePool, LpPool and their global forms.
 #include "base/text.h"
 #include "ops/fused_tail.h"
+#include "ops/outputs.h"
 #include "ops/spatial.h"
 
 namespace ge::ops {
@@ -109,6 +110,7 @@ OpDef define(const char* name, bool global, Types types, std::initializer_list<A
     for (auto* a : {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"}) d.attrs.push_back({a, "of the window"});
   d.doc = global ? "pooling over all spatial axes" : "pooling over windows";
   d.infer = infer;
+  d.upgrade = with_first_output;
   d.reference = reference;
   d.lower = lower;
   d.layout = channels_last_layout;

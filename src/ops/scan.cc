@@ -27,9 +27,9 @@ int64_t at_or(const std::vector<int64_t>& list, size_t i, int64_t otherwise) { r
 Status check(const InferContext& c, const Graph& body) {
   size_t captures = static_cast<size_t>(attr_int(c.node, "captures", 0));
   int64_t scans = attr_int(c.node, "num_scan_inputs", 0);
-  if (scans < 1 || c.node.inputs.size() < captures + static_cast<size_t>(scans)) return c.fail(format("num_scan_inputs is {} of {} inputs", scans, c.node.inputs.size()));
+  if (scans < 1 || c.node.inputs.size() < captures + static_cast<size_t>(scans)) return c.fail(format("attribute num_scan_inputs is {}, but it has {} inputs; it must be 1 or more, and no more than those", scans, c.node.inputs.size()));
   size_t states = c.node.inputs.size() - captures - static_cast<size_t>(scans);
-  if (body.inputs.size() != c.node.inputs.size()) return c.fail(format("its graph takes {} values, it has {}", body.inputs.size() - captures, c.node.inputs.size() - captures));
+  if (body.inputs.size() != c.node.inputs.size()) return c.fail(format("its graph takes {} values, but the node gives it {}", body.inputs.size() - captures, c.node.inputs.size() - captures));
   if (body.outputs.size() < states || c.out.size() > body.outputs.size()) return c.fail(format("its graph gives {} outputs for {} states and {} outputs", body.outputs.size(), states, c.out.size()));
   return ok();
 }
@@ -119,12 +119,13 @@ Status upgrade(UpgradeContext& c) {
   Graph& g = c.graph;
   auto body = nested(c.node(), "body");
   if (!body) return ok();
+  const auto captures = static_cast<size_t>(attr_int(c.node(), "captures", 0));
+  if (c.node().inputs.size() < 2 + captures) return node_error(code::kBadOp, c.node().name, "Scan: it has no input to scan", "sequence_lens comes first, and may be empty");
   if (!c.node().inputs.empty() && c.node().inputs[0])
     return node_error(code::kUnsupportedOp, c.node().name, "Scan of opset 8 with sequence_lens is not supported", "", "export the model with a newer opset");
   std::vector<ValueId> inputs(c.node().inputs.begin() + 1, c.node().inputs.end());
   for (size_t i = 0; i <= inputs.size(); ++i) g.set_input(c.id, static_cast<int>(i), {});
   c.node().inputs.clear();
-  auto captures = static_cast<size_t>(attr_int(c.node(), "captures", 0));
   auto entry = std::make_shared<Graph>();
   entry->name = body->name + ".entry";
   entry->scope = format("{}_.{}.", g.scope, c.node().name);

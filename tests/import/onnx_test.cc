@@ -344,6 +344,28 @@ TEST(Import, OnlyOptionalInputsHaveNoName) {
   EXPECT_EQ(lines(import(model(graph(one(node("Clip", {"x", "", "x"}, {"y"})))))).front(), "y = Clip(x,-,x)");
 }
 
+TEST(Import, WhatRaisingPutsBehindAMissingInputDoesNotStandForIt) {
+  auto old = std::vector{opset("test", 2)};
+  EXPECT_THAT(refusal(model(graph(one(node("Scale", {""}, {"y"}, {.name = "sc", .attrs = {attr_float("k", 2)}}))), {}, old)),
+              HasSubstr("\"sc\" (test.Scale) is not given its input 0"));
+}
+
+TEST(Import, AnOlderScanNeedsSomethingToScan) {
+  auto body = graph({.nodes = {node("Neg", {"e"}, {"s"})}, .inputs = {floats("e")}, .outputs = {floats("s")}});
+  for (auto& inputs : std::vector<std::vector<std::string>>{{}, {""}, {"", ""}}) {
+    auto text = refusal(model(graph(one(node("Scan", inputs, {"y"}, {.domain = "", .attrs = {attr_graph("body", body), attr_int("num_scan_inputs", 1)}}))), {}, {opset("", 8), opset("test", 3)}));
+    EXPECT_THAT(text, HasSubstr("E14001"));
+    EXPECT_THAT(text, HasSubstr("Scan"));
+  }
+}
+
+TEST(Import, OperatorsThatPassesMakeAreNotAModels) {
+  for (auto* domain : {"ge", ""}) {
+    const std::string op = *domain ? "Fail" : "ge.Fail";
+    EXPECT_THAT(refusal(model(graph(one(node(op, {}, {"y"}, {.domain = domain}))), {}, {opset("", 17), opset("ge", 1)})), HasSubstr("the operator is not known"));
+  }
+}
+
 TEST(Import, BadAttributes) {
   auto with = [](std::vector<Message> attrs) {
     return model(graph(one(node("Neg", {"x"}, {"y"}, {.name = "n", .attrs = attrs}))));
