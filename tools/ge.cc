@@ -1,7 +1,9 @@
 // ge: the commands of the compiler and the runtime. Argument parsing only.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
 
+#include "base/result.h"
 #include "base/text.h"
 #include "driver/atc.h"
 #include "driver/commands.h"
@@ -29,9 +31,7 @@ int refused(const CLI::App& app, const CLI::ParseError& e) {
   return status;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   CLI::App app{"GE: compiles a neural network into one .om file and runs it"};
   app.require_subcommand(1);
   app.footer("The Python package adds: ge export --model=model.py --input=input.pt --output=model.onnx");
@@ -176,4 +176,15 @@ int main(int argc, char** argv) {
   if (missed.empty()) return 0;
   std::fprintf(stderr, "[GE] ERROR: %s\n", missed.c_str());
   return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return command(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "[GE] ERROR: %s: There is not enough memory.\n", ge::code::kOutOfMemory);
+    return 1;
+  }
 }

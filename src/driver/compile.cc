@@ -6,7 +6,9 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -234,9 +236,20 @@ Result<Compiled> compile_imported(ir::Graph graph, const Options& o, const Sourc
   return done;
 }
 
+// What f gives. Memory that runs out while compiling is an error like others.
+template <class F>
+Result<Compiled> within_memory(F f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  return error(code::kOutOfMemory, "There is not enough memory to compile the model.", "its tensors are larger than what the process may have", "give the process more memory, or compile in parts (--split)");
+}
+
 Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, const Source& source, std::chrono::steady_clock::time_point start) {
   if (!graph.ok()) return std::move(graph).take_error();
-  GE_TRY(Compiled done, compile_imported(*std::move(graph), o, source));
+  GE_TRY(Compiled done, within_memory([&] { return compile_imported(*std::move(graph), o, source); }));
   done.package.external_weight = static_cast<om::ExternalWeight>(o.external_weight);
   done.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return done;
@@ -341,8 +354,10 @@ Result<Compiled> compile_graph(ir::Graph graph, const Options& options) {
 }
 
 Result<Compiled> optimize_graph(ir::Graph graph, const Options& options) {
-  GE_RETURN_IF_ERROR(edit(graph, options));
-  return run_passes(std::move(graph), options);
+  return within_memory([&]() -> Result<Compiled> {
+    GE_RETURN_IF_ERROR(edit(graph, options));
+    return run_passes(std::move(graph), options);
+  });
 }
 
 std::vector<std::string> fusion_names() {

@@ -79,6 +79,7 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
   }
   GE_RETURN_IF_ERROR(om::evaluate(p, symbols, values));
   for (auto& port : p.inputs) {
+    if (port->kind != om::ValueKind::tensor) return error(code::kUnsupportedOp, format("Input '{}' is no tensor.", port->name), "commands take and give tensors", "run the model from Python or C++");
     std::vector<int64_t> dims;
     for (int32_t e : port->dims) dims.push_back(values[static_cast<size_t>(e)]);
     int64_t bytes = std::max<int64_t>(1, size_of(static_cast<DType>(port->dtype)));

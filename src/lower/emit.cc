@@ -40,7 +40,8 @@ class Emitter {
     sizes_from_data();
     for (auto& s : p_.symbols)
       if (!sourced_.count(s->name))
-        return error(code::kUnsupportedOp, format("Size '{}' depends on data.", s->name), "no operator decides it", "");
+        return node_error(code::kUnsupportedOp, s->name.substr(0, s->name.rfind('.')), format("Size '{}' depends on data, and no operator gives it its value.", s->name), "",
+                          "make what it is computed from a constant, or give the inputs' shapes with --input_shape");
     tensors_ = tensors();
     package_.model.programs[program] = std::make_unique<om::ProgramT>(std::move(p_));
     return ok();

@@ -133,8 +133,8 @@ Status Lowering::lower_node(NodeId id) {
   for (ValueId v : n.inputs) {
     if (!v || ops::find(n.op)->executor) continue;
     auto& type = g_.value(v).type;
-    if (type.kind != ir::TypeKind::tensor) return c.fail(format("input '{}' is no tensor", g_.value(v).name));
-    if (!type.ranked) return c.fail(format("the number of axes of input '{}' is not known", g_.value(v).name));
+    if (type.kind != ir::TypeKind::tensor) return c.fail(format("input '{}' is {}, no tensor", g_.value(v).name, text(type)));
+    if (!type.ranked) return c.fail(format("the number of axes of input '{}' is not known", g_.value(v).name), "Give the inputs' shapes with --input_shape, or make what its shape depends on a constant.");
   }
   auto calls = calls_of(c, id);
   GE_RETURN_IF_ERROR(ir::take_attribute_fault());
@@ -233,12 +233,12 @@ Status Lowering::add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, c
   GE_CHECK(t.kernel, "unknown kernel " + spec.kernel);
   for (auto& a : spec.in) {
     Operand o = operand(a, c, temps);
-    if (!o.ranked && !t.kernel->executor) return c.fail(format("the number of axes of input '{}' is not known", g_.value(ValueId{a.index}).name));
+    if (!o.ranked && !t.kernel->executor) return c.fail(format("the number of axes of input '{}' is not known", g_.value(ValueId{a.index}).name), "Give the inputs' shapes with --input_shape, or make what its shape depends on a constant.");
     t.in.push_back(t.kernel->executor ? whole(std::move(o), id) : std::move(o));
   }
   for (auto& a : spec.out) {
     t.out.push_back(operand(a, c, temps));
-    if (!t.out.back().ranked && !t.kernel->executor) return c.fail("the number of axes of its output is not known");
+    if (!t.out.back().ranked && !t.kernel->executor) return c.fail("the number of axes of its output is not known", "Give the inputs' shapes with --input_shape, or make what its shape depends on a constant.");
   }
   // A copy onto itself: the part was made in place.
   if (spec.kernel == "move.copy" && t.in[0].storage == t.out[0].storage && same_view(t.in[0].view, t.out[0].view)) return ok();

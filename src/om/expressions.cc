@@ -1,6 +1,7 @@
 #include "om/expressions.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 
@@ -12,13 +13,16 @@ int64_t floor_div(int64_t a, int64_t b) {
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
 }
 
+constexpr const char* kDivision = "a division by zero";
+
 // Null on success, else why the operation has no value.
 const char* apply(ExprOp op, int64_t a, int64_t b, int64_t c, int64_t& v) {
   switch (op) {
     case ExprOp::add: return __builtin_add_overflow(a, b, &v) ? "a sum overflows" : nullptr;
     case ExprOp::mul: return __builtin_mul_overflow(a, b, &v) ? "a product overflows" : nullptr;
     case ExprOp::floordiv:
-      if (b == 0 || (b == -1 && a == INT64_MIN)) return "a division by zero";
+      if (b == 0) return kDivision;
+      if (b == -1 && a == INT64_MIN) return "a quotient overflows";
       v = floor_div(a, b);
       return nullptr;
     case ExprOp::mod: {
@@ -44,7 +48,95 @@ int operands(ExprOp op) {
   return op == ExprOp::constant || op == ExprOp::symbol ? 0 : op == ExprOp::select ? 3 : 2;
 }
 
+// Which expressions stand below expression i, itself among them.
+std::vector<bool> below(const ProgramT& p, size_t i) {
+  std::vector<bool> in(p.exprs.size());
+  in[i] = true;
+  for (size_t k = i + 1; k-- > 0;) {
+    const Expr& e = p.exprs[k];
+    const int32_t operand[3] = {e.a(), e.b(), e.c()};
+    for (int j = 0; in[k] && j < operands(e.op()); ++j) in[static_cast<size_t>(operand[j])] = true;
+  }
+  return in;
+}
+
+// The first task that needs expression i; null for none.
+const TaskT* user_of(const ProgramT& p, size_t i) {
+  std::vector<bool> above(p.exprs.size());
+  for (size_t k = i; k < p.exprs.size(); ++k) {
+    const Expr& e = p.exprs[k];
+    const int32_t operand[3] = {e.a(), e.b(), e.c()};
+    above[k] = k == i;
+    for (int j = 0; j < operands(e.op()); ++j) above[k] = above[k] || (operand[j] >= 0 && static_cast<size_t>(operand[j]) < k && above[static_cast<size_t>(operand[j])]);
+  }
+  auto needs = [&](const std::vector<int32_t>& exprs) {
+    return std::any_of(exprs.begin(), exprs.end(), [&](int32_t e) { return e >= 0 && static_cast<size_t>(e) < above.size() && above[static_cast<size_t>(e)]; });
+  };
+  auto view_needs = [&](const std::unique_ptr<ViewT>& v) { return needs(v->dims) || needs(v->strides) || needs({v->offset}); };
+  for (auto& task : p.tasks)
+    for (auto& call : task->alternatives)
+      if (needs(call->ints) || std::any_of(call->ins.begin(), call->ins.end(), view_needs) || std::any_of(call->outs.begin(), call->outs.end(), view_needs))
+        return task.get();
+  return nullptr;
+}
+
+// Sizes and numbers by the names that users know: elements of a tensor that is read are symbols of its reader, the part
+// below 0 one of its own.
+std::string numbers_text(const ProgramT& p, std::span<const int64_t> symbols, const std::vector<bool>& used) {
+  std::map<std::string, int64_t> numbers;
+  std::vector<std::string> order;
+  for (size_t k = 0; k < symbols.size() && k < p.symbols.size(); ++k) {
+    if (symbols[k] == kUnknown || !used[k]) continue;
+    int64_t sign = 1;
+    const std::string shown = symbol_text(*p.symbols[k], sign);
+    if (!numbers.count(shown)) order.push_back(shown);
+    if (__builtin_add_overflow(numbers[shown], sign * symbols[k], &numbers[shown])) numbers[shown] = symbols[k];
+  }
+  std::vector<std::string> parts;
+  for (auto& n : order) parts.push_back(format("{}={}", n, numbers[n]));
+  return join(parts, ", ");
+}
+
+Error failed(const ProgramT& p, size_t i, std::span<const int64_t> symbols, const char* why) {
+  std::vector<bool> used(p.symbols.size());
+  bool data = false;
+  auto in = below(p, i);
+  for (size_t k = 0; k <= i; ++k) {
+    const Expr& e = p.exprs[k];
+    if (!in[k] || e.op() != ExprOp::symbol || e.imm() < 0 || static_cast<size_t>(e.imm()) >= used.size()) continue;
+    used[static_cast<size_t>(e.imm())] = true;
+    data |= p.symbols[static_cast<size_t>(e.imm())]->task >= 0;
+  }
+  const std::string numbers = numbers_text(p, symbols, used);
+  const TaskT* user = user_of(p, i);
+  const std::string at = user ? format("{}: ", user->op.empty() ? user->name : user->op) : "", with = numbers.empty() ? "" : format(" ({})", numbers);
+  // What must not be is spelt as a division by zero where a size is computed from data.
+  const std::string reason = data && why == kDivision ? "" : format(": {}", why);
+  Error e = data ? error(code::kRunFailed, format("{}numbers that it is given while running do not fit the model{}{}.", at, reason, with),
+                         "an axis, a size or a position among them is out of range", "check the numbers that the inputs hold")
+                 : error(code::kInputMismatch, format("{}these input sizes do not fit the model{}{}.", at, reason, with),
+                         "sizes of the inputs contradict each other", "check the inputs' shapes against the model's");
+  if (at.empty()) e.message[0] = static_cast<char>(e.message[0] - 'a' + 'A');
+  if (user) e.node = user->name;
+  return e;
+}
+
 }  // namespace
+
+std::string symbol_text(const SymbolT& s, int64_t& sign) {
+  sign = 1;
+  const size_t at = s.name.rfind(".read.");
+  if (at == std::string::npos || s.task < 0 || at + 7 >= s.name.size()) return s.name;
+  if (s.name[at + 6] == 'n') sign = -1;
+  return format("{}[{}]", s.name.substr(0, at), s.name.substr(at + 7));
+}
+
+const TaskT* user_of_symbol(const ProgramT& p, size_t k) {
+  for (size_t i = 0; i < p.exprs.size(); ++i)
+    if (p.exprs[i].op() == ExprOp::symbol && p.exprs[i].imm() == static_cast<int64_t>(k))
+      if (auto* task = user_of(p, i)) return task;
+  return nullptr;
+}
 
 Status evaluate(const ProgramT& p, std::span<const int64_t> symbols, std::vector<int64_t>& values) {
   values.resize(p.exprs.size());
@@ -57,7 +149,7 @@ Status evaluate(const ProgramT& p, std::span<const int64_t> symbols, std::vector
       if (index[k] < 0 || static_cast<size_t>(index[k]) >= i)
         return error(code::kParse, format("Size expression {} reads a later one.", i), "the file is damaged");
       x[k] = values[static_cast<size_t>(index[k])];
-      unknown |= x[k] == kUnknown;
+      unknown |= x[k] == kUnknown && p.exprs[static_cast<size_t>(index[k])].op() != ExprOp::constant;
     }
     if (e.op() == ExprOp::constant) {
       values[i] = e.imm();
@@ -68,11 +160,7 @@ Status evaluate(const ProgramT& p, std::span<const int64_t> symbols, std::vector
     } else if (unknown) {
       values[i] = kUnknown;
     } else if (const char* why = apply(e.op(), x[0], x[1], x[2], values[i])) {
-      std::vector<std::string> sizes;
-      for (size_t k = 0; k < symbols.size() && k < p.symbols.size(); ++k)
-        if (symbols[k] != kUnknown) sizes.push_back(format("{}={}", p.symbols[k]->name, symbols[k]));
-      return error(code::kInputMismatch, format("These input sizes do not fit the model: {} ({}).", why, join(sizes, ", ")),
-                   "sizes of the inputs contradict each other", "check the inputs' shapes against the model's");
+      return failed(p, i, symbols, why);
     }
   }
   return ok();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "om/program.h"
@@ -11,6 +12,11 @@ namespace ge::om {
 // values[i] becomes the value of expression i. symbols[k]: value of symbol k; a symbol that is not
 // known yet is INT64_MIN, and expressions that need it stay INT64_MIN too (segments bind them later).
 Status evaluate(const ProgramT& p, std::span<const int64_t> symbols, std::vector<int64_t>& values);
+
+// The name that users know a symbol by, of whose value it is `sign` times: "k[0]" of what a node reads while running.
+std::string symbol_text(const SymbolT& s, int64_t& sign);
+// The first task that needs symbol k, directly or through expressions; null for none.
+const TaskT* user_of_symbol(const ProgramT& p, size_t k);
 
 inline constexpr int64_t kUnknown = INT64_MIN;
 

@@ -9,9 +9,9 @@ namespace {
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   int64_t to = attr_int(c.node, "to", 0);
-  if (to <= 0 || to >= kDTypeCount || size_of(static_cast<DType>(to)) == 0 || static_cast<DType>(to) == DType::string) return c.fail(format("type {} is not plain memory", to));
+  if (to <= 0 || to >= kDTypeCount || size_of(static_cast<DType>(to)) == 0 || static_cast<DType>(to) == DType::string) return c.fail(format("attribute to = {} is no type of numbers", to));
   auto t = static_cast<DType>(to);
-  if (bits(t) != bits(c.dtype(0))) return c.fail(format("{} and {} differ in width", name(c.dtype(0)), name(t)));
+  if (bits(t) != bits(c.dtype(0))) return c.fail(format("{} and {} differ in width, so that one cannot be read as the other", name(c.dtype(0)), name(t)));
   c.out[0] = c.type(0);
   c.out[0].dtype = t;
   return ok();

@@ -29,9 +29,9 @@ Status infer_concat(InferContext& c) {
   if (!has_attr(c.node, "axis")) return c.fail("attribute axis is missing");
   int rank = -1;
   for (int i = 0; i < c.inputs(); ++i) {
-    if (c.dtype(i) != c.dtype(0)) return c.fail(format("input {} is {}, input 0 is {}", i, name(c.dtype(i)), name(c.dtype(0))));
+    if (c.dtype(i) != c.dtype(0)) return c.fail(format("input {} is {}, input 0 is {}", i, name(c.dtype(i)), name(c.dtype(0))), "All its inputs need one type: convert one of them with a Cast.");
     if (!c.ranked(i)) continue;
-    if (rank >= 0 && c.rank(i) != rank) return c.fail(format("input {} has {} axes, others {}", i, c.rank(i), rank));
+    if (rank >= 0 && c.rank(i) != rank) return c.fail(format("input {} has {} axes, those before it {}; all need as many", i, c.rank(i), rank));
     rank = c.rank(i);
   }
   if (rank < 0) {
@@ -130,26 +130,26 @@ Result<std::vector<Dim>> part_sizes(const InferContext& c, const Dim& size) {
   if (c.has(1)) {
     auto e = c.elements(1);
     if (!e) return c.fail("its sizes are known only at run time");
-    if (e->size() != n) return c.fail(format("{} sizes for {} outputs", e->size(), n));
+    if (e->size() != n) return c.fail(format("split has {} sizes for {} outputs; one for each output is needed", e->size(), n));
     Dim sum;
     for (auto& d : *e) {
-      if (d.known() && d.value() < 0) return c.fail(format("a size is {}", d.value()));
+      if (d.known() && d.value() < 0) return c.fail(format("a size of split is {}; none may be negative", d.value()));
       sum = sum + d;
     }
     if (sum.known() && size.known() && !(sum == size))
-      return c.fail(format("the sizes add up to {}, the axis has {}", sum.value(), size.value()));
+      return c.fail(format("the sizes of split add up to {}, but the axis has {}", sum.value(), size.value()));
     auto sizes = *e;
     if (!(sum == size)) sizes[0] = only_if(equal(sum, size), sizes[0]);
     return sizes;
   }
   auto count = static_cast<int64_t>(n);
   int64_t given = attr_int(c.node, "num_outputs", count);
-  if (given != count) return c.fail(format("num_outputs is {}, it has {} outputs", given, count));
+  if (given != count) return c.fail(format("attribute num_outputs is {}, but it has {} outputs", given, count));
   Dim part = ceildiv(size, count);
   std::vector<Dim> out(n, part);
   // The last is smaller when it does not come out even.
   out.back() = size - part * Dim(count - 1);
-  if (out.back().known() && out.back().value() < 0) return c.fail(format("{} does not split into {} parts", size.value(), count));
+  if (out.back().known() && out.back().value() < 0) return c.fail(format("an axis of {} does not split into {} parts", size.value(), count));
   return out;
 }
 

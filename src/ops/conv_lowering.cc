@@ -24,11 +24,11 @@ Result<std::vector<Dim>> conv_dims(const InferContext& c, int weights) {
     if (i + 2 < w.size() && w[i + 2].known() && !w[i + 2].is(shape[i]))
       return c.fail(format("kernel_shape does not agree with the weights {}", text(w)));
   int64_t groups = ir::attr_int(c.node, "group", 1);
-  if (groups < 1) return c.fail(format("{} groups", groups));
+  if (groups < 1) return c.fail(format("attribute group is {}; it must be 1 or more", groups));
   Dim channels = w[1] * Dim(groups);
   if (channels.known() && x[1].known() && !(channels == x[1]))
     return c.fail(format("{} groups of {} channels do not make the input's {}", groups, w[1].text(), x[1].text()));
-  if (w[0].known() && w[0].value() % groups) return c.fail(format("{} filters in {} groups", w[0].text(), groups));
+  if (w[0].known() && w[0].value() % groups) return c.fail(format("its {} filters do not divide into {} groups", w[0].text(), groups));
   GE_TRY(auto s, conv_spatial(c.graph, c.node, weights));
   std::vector<Dim> dims{x[0], w[0]};
   append(dims, s.out);

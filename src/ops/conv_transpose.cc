@@ -68,10 +68,10 @@ Status infer(InferContext& c) {
     return ok();
   }
   auto &x = c.dims(0), &w = c.dims(1);
-  if (x.size() < 3 || w.size() != x.size()) return c.fail(format("input {} and weights {} do not fit", text(x), text(w)));
+  if (x.size() < 3 || w.size() != x.size()) return c.fail(format("the input {} and the weights {} must have one number of axes, 3 or more", text(x), text(w)));
   int64_t groups = groups_of(c.node);
   if (groups < 1 || (x[1].known() && x[1].value() % groups) || (x[1].known() && w[0].known() && !(x[1] == w[0])))
-    return c.fail(format("input {}, weights {} and {} groups do not fit", text(x), text(w), groups));
+    return c.fail(format("the channels of input {} and weights {} do not fit {} groups", text(x), text(w), groups));
   GE_TRY(auto t, read(c.graph, c.node));
   std::vector<Dim> dims{x[0], w[1] * Dim(groups)};
   append(dims, t.out);

@@ -6,14 +6,14 @@ namespace ge::ops {
 namespace {
 
 Status check(const InferContext& c, int64_t block) {
-  if (block <= 0 || block > (1 << 20)) return c.fail(format("blocksize is {}", block));
+  if (block <= 0 || block > (1 << 20)) return c.fail(format("attribute blocksize is {}; it must be 1 to {}", block, 1 << 20));
   std::string mode = attr_string(c.node, "mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") return c.fail(format("mode '{}' is not known", mode));
+  if (mode != "DCR" && mode != "CRD") return c.fail(format("mode '{}' is not known; it is 'DCR' or 'CRD'", mode));
   if (c.ranked(0) && c.rank(0) != 4) return c.fail(format("{} does not have 4 axes", text(c.dims(0))));
   return ok();
 }
 Status divides(const InferContext& c, const Dim& d, int64_t by, const char* what) {
-  if (d.known() && d.value() % by != 0) return c.fail(format("{} of {} do not divide by {}", what, text(c.dims(0)), by));
+  if (d.known() && d.value() % by != 0) return c.fail(format("the {} of {} cannot be divided by {}", what, text(c.dims(0)), by));
   return ok();
 }
 

@@ -92,13 +92,13 @@ Strided in_space(const Strided& v, const std::vector<int>& own, const std::vecto
 
 Status infer(InferContext& c) {
   for (int i = 0; i < c.inputs(); ++i) {
-    if (!c.has(i) || c.dtype(i) != c.dtype(0)) return c.fail("inputs of different types");
+    if (!c.has(i) || c.dtype(i) != c.dtype(0)) return c.fail("its inputs have different types; they need one");
     if (c.ranked(i)) continue;
     c.set_unranked(0, c.dtype(0));
     return ok();
   }
   GE_TRY(auto e, read(c.graph, c.node));
-  if (e.labels.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} labels, at most {}", e.labels.size(), kMaxRank));
+  if (e.labels.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("the equation has {} labels; at most {} are possible", e.labels.size(), kMaxRank));
   std::map<int, Dim> size;
   for (size_t i = 0; i < e.in.size(); ++i)
     for (size_t a = 0; a < e.in[i].size(); ++a) {

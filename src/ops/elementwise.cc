@@ -165,10 +165,10 @@ Status infer(InferContext& c) {
       if (code == Ew::clip && i) continue;
       return c.fail(format("input {} is missing", i));
     }
-    if (!types.has(c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
+    if (!types.has(c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i), format("It takes {}: convert the input with a Cast.", text(types)));
     // A bound that was an attribute once is f32 whatever x is.
     if (code != Ew::pow && code != Ew::clip && c.dtype(i) != t)
-      return c.fail(format("input {} is {}, input 0 is {}", i, name(c.dtype(i)), name(t)));
+      return c.fail(format("input {} is {}, input 0 is {}", i, name(c.dtype(i)), name(t)), "All its inputs need one type: convert one of them with a Cast.");
   }
   DType out = kernels::reference::gives_bool(code) ? DType::boolean : t;
   GE_RETURN_IF_ERROR(infer_broadcast(c, out));

@@ -52,7 +52,9 @@ Status run_kernel(std::string_view name, std::span<const View> in, std::span<con
   return ok();
 }
 
-Result<std::vector<Tensor>> evaluate(const Graph& g, const Node& n) {
+namespace {
+
+Result<std::vector<Tensor>> evaluate_here(const Graph& g, const Node& n) {
   auto* def = find(n.op);
   if (!def) return node_error(code::kInternal, n.name, "unknown op");
   const auto dense = [&](ValueId v) { return Strided::dense(g.value(v).type.dims); };
@@ -129,6 +131,16 @@ Result<std::vector<Tensor>> evaluate(const Graph& g, const Node& n) {
     GE_RETURN_IF_ERROR(run_kernel(call.kernel, in, out, ints, call.floats, call.blob));
   }
   return outs;
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> evaluate(const Graph& g, const Node& n) {
+  try {
+    return evaluate_here(g, n);
+  } catch (const std::bad_alloc&) {
+    return node_error(code::kOutOfMemory, n.name, format("There is not enough memory to compute {} while compiling.", n.op));
+  }
 }
 
 }  // namespace ge::ops

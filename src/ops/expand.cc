@@ -35,16 +35,16 @@ Status infer_expand(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   GE_RETURN_IF_ERROR(require_index(c, 1));
   auto e = c.elements(1);
-  bool known_length = c.ranked(1) && c.rank(1) == 1 && c.dims(1)[0].known() && c.dims(1)[0].value() <= kMaxRank;
-  if (!c.ranked(0) || (!e && !known_length)) {
+  const auto n = listed_rank(c, 1);
+  if (!c.ranked(0) || (!e && !n)) {
     c.set_unranked(0, c.dtype(0));
     return ok();
   }
   if (!e) {
-    c.set(0, c.dtype(0), fresh_dims(c, std::max(c.dims(0).size(), static_cast<size_t>(c.dims(1)[0].value()))));
+    c.set(0, c.dtype(0), fresh_dims(c, std::max(c.dims(0).size(), *n)));
     return ok();
   }
-  if (e->size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", e->size(), kMaxRank));
+  if (e->size() > static_cast<size_t>(kMaxRank)) return c.fail(format("its output would have {} axes; at most {} are possible", e->size(), kMaxRank));
   for (auto& d : *e)
     if (d.known() && d.value() < 0) return c.fail(format("shape {} has a negative size", text(*e)));
   GE_TRY(auto dims, broadcast_dims(c, c.dims(0), *e));
@@ -91,10 +91,10 @@ Status infer_tile(InferContext& c) {
     c.set(0, c.dtype(0), fresh_dims(c, c.dims(0).size()));
     return ok();
   }
-  if (e->size() != c.dims(0).size()) return c.fail(format("{} repeats for {} axes", e->size(), c.dims(0).size()));
+  if (e->size() != c.dims(0).size()) return c.fail(format("there are {} repeats for the {} axes of its input; one for each axis is needed", e->size(), c.dims(0).size()));
   std::vector<Dim> out;
   for (size_t i = 0; i < e->size(); ++i) {
-    if ((*e)[i].known() && (*e)[i].value() < 0) return c.fail(format("repeats are {}", text(*e)));
+    if ((*e)[i].known() && (*e)[i].value() < 0) return c.fail(format("repeats are {}; none may be negative", text(*e)));
     out.push_back(c.dims(0)[i] * (*e)[i]);
   }
   c.set(0, c.dtype(0), std::move(out));

@@ -25,7 +25,7 @@ Status infer(InferContext& c) {
   auto dims = c.dims(kQ);
   dims[3] = c.dims(kV)[3];
   if (c.ranked(kK) && dims[1].known() && c.dims(kK)[1].known() && (c.dims(kK)[1].value() < 1 || dims[1].value() % c.dims(kK)[1].value()))
-    return c.fail(format("{} heads of queries cannot share {} of keys", dims[1].value(), c.dims(kK)[1].value()));
+    return c.fail(format("{} heads of queries cannot share {} of keys: the one must be a multiple of the other", dims[1].value(), c.dims(kK)[1].value()));
   c.set(0, c.dtype(kQ), std::move(dims));
   return ok();
 }

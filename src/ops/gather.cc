@@ -41,7 +41,7 @@ Status infer(InferContext& c) {
   std::vector<Dim> out(x.begin(), x.begin() + axis);
   out.insert(out.end(), c.dims(1).begin(), c.dims(1).end());
   out.insert(out.end(), x.begin() + axis + 1, x.end());
-  if (out.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", out.size(), kMaxRank));
+  if (out.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("its output would have {} axes; at most {} are possible", out.size(), kMaxRank));
   c.set(0, c.dtype(0), std::move(out));
   gather_elements(c, axis);
   return ok();

@@ -13,7 +13,7 @@ int64_t reduction_of(const Node& n) {
 }
 
 Status check_reduction(const InferContext& c) {
-  if (reduction_of(c.node) < 0) return c.fail(format("reduction '{}' is not known", attr_string(c.node, "reduction", "")));
+  if (reduction_of(c.node) < 0) return c.fail(format("reduction '{}' is not known; it is 'none', 'add', 'mul', 'max' or 'min'", attr_string(c.node, "reduction", "")));
   if (reduction_of(c.node) > 0 && !is_integer(c.dtype(0)) && !is_float(c.dtype(0)) && c.dtype(0) != DType::boolean)
     return c.fail(format("{} cannot be reduced", name(c.dtype(0))));
   return ok();
@@ -55,13 +55,13 @@ Status infer_gather_nd(InferContext& c) {
   }
   int64_t batch = attr_int(c.node, "batch_dims", 0), k = c.dims(1).back().value();
   if (batch < 0 || batch >= c.rank(1) || batch > c.rank(0) || k < 0 || k > c.rank(0) - batch)
-    return c.fail(format("tuples of {} with {} batch axes into {}", k, batch, text(c.dims(0))));
+    return c.fail(format("tuples of {} numbers with {} batch axes cannot name places in {}", k, batch, text(c.dims(0))));
   std::vector<Dim> out(c.dims(1).begin(), c.dims(1).end() - 1);
   for (size_t i = 0; i < static_cast<size_t>(batch); ++i) {
     GE_TRY(out[i], unify(c, out[i], c.dims(0)[i], format("batch axis {}", i)));
   }
   out.insert(out.end(), c.dims(0).begin() + batch + k, c.dims(0).end());
-  if (out.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", out.size(), kMaxRank));
+  if (out.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("its output would have {} axes; at most {} are possible", out.size(), kMaxRank));
   c.set(0, c.dtype(0), std::move(out));
   return ok();
 }
@@ -76,7 +76,7 @@ Status infer_scatter(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   GE_RETURN_IF_ERROR(require_index(c, 1));
   GE_RETURN_IF_ERROR(check_reduction(c));
-  if (c.dtype(2) != c.dtype(0)) return c.fail(format("updates are {}, data {}", name(c.dtype(2)), name(c.dtype(0))));
+  if (c.dtype(2) != c.dtype(0)) return c.fail(format("the updates are {}, but the data are {}; they need one type", name(c.dtype(2)), name(c.dtype(0))));
   c.out[0] = c.type(0);
   if (!c.ranked(0) || !c.ranked(1) || !c.ranked(2)) return ok();
   if (c.node.op == "ScatterElements") {
@@ -92,10 +92,10 @@ Status infer_scatter(InferContext& c) {
   if (c.rank(1) < 1) return c.fail("the indices are a scalar");
   auto& k = c.dims(1).back();
   if (!k.known()) return ok();
-  if (k.value() > c.rank(0)) return c.fail(format("tuples of {} into {}", k.value(), text(c.dims(0))));
+  if (k.value() > c.rank(0)) return c.fail(format("tuples of {} numbers cannot name places in {}", k.value(), text(c.dims(0))));
   std::vector<Dim> want(c.dims(1).begin(), c.dims(1).end() - 1);
   want.insert(want.end(), c.dims(0).begin() + k.value(), c.dims(0).end());
-  if (want.size() != c.dims(2).size()) return c.fail(format("updates are {}, not {}", text(c.dims(2)), text(want)));
+  if (want.size() != c.dims(2).size()) return c.fail(format("the updates have shape {}; {} is needed", text(c.dims(2)), text(want)));
   for (size_t i = 0; i < want.size(); ++i) {
     GE_TRY(Dim same, unify(c, want[i], c.dims(2)[i], format("axis {} of the updates", i)));
     (void)same;

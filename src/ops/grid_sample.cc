@@ -18,7 +18,7 @@ int64_t padding_of(const Node& n) {
 Status infer_sample(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   if (mode_of(c.node) < 0 || padding_of(c.node) < 0)
-    return c.fail(format("mode '{}' with padding '{}' is not known", attr_string(c.node, "mode", ""), attr_string(c.node, "padding_mode", "")));
+    return c.fail(format("mode '{}' with padding_mode '{}' is not known; modes are 'linear', 'nearest' and 'cubic', paddings 'zeros', 'border' and 'reflection'", attr_string(c.node, "mode", ""), attr_string(c.node, "padding_mode", "")));
   if (!c.ranked(0) || !c.ranked(1)) {
     c.set_unranked(0, c.dtype(0));
     return ok();
@@ -45,7 +45,7 @@ Status infer_affine(InferContext& c) {
   GE_RETURN_IF_ERROR(require_index(c, 1));
   auto size = c.elements(1);
   size_t count = size ? size->size() : 0;
-  if (!size && c.ranked(1) && c.rank(1) == 1 && c.dims(1)[0].known()) count = static_cast<size_t>(c.dims(1)[0].value());
+  if (auto n = listed_rank(c, 1); !size && n) count = *n;
   if (count == 0) {
     c.set_unranked(0, c.dtype(0));
     return ok();

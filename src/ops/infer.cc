@@ -1,7 +1,11 @@
 #include "ops/infer.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/text.h"
 #include "ir/attribute_fault.h"
+#include "ops/describe.h"
 #include "ops/evaluate.h"
 #include "ops/op.h"
 #include "ops/shape_util.h"
@@ -38,29 +42,53 @@ void apply(const DimFacts& facts, InferContext& c) {
       for (auto& d : *elements) d = facts.normal(d);
 }
 
+// Arithmetic of sizes is done in 64 bits, in which numbers of a narrower type may lie outside of it, where they would wrap.
+bool holds(DType t, const std::vector<Dim>& elements) {
+  const int64_t most = bits(t) < 64 ? (int64_t{1} << (bits(t) - is_signed(t))) - 1 : INT64_MAX, least = is_signed(t) ? -most - 1 : 0;
+  return std::all_of(elements.begin(), elements.end(), [&](auto& d) {
+    return d.known() ? t == DType::boolean || (least <= d.value() && d.value() <= most) : !d.overflows();
+  });
+}
+
 Status infer_node(Graph& g, NodeId id, bool demands = false) {
   auto* def = find(g.node(id).op);
   if (!def) return node_error(code::kUnsupportedOp, g.node(id).name, format("Operator {} is not known.", g.node(id).op));
   if (!def->infer) return ok();
   InferContext c(g, g.node(id));
   c.demands = demands;
+  // What upgrades and rewrites left out is not read below as if it were there.
+  for (int i = 0; i < def->min_inputs; ++i)
+    if (!c.has(i) && !(def->optional >> i & 1))
+      return node_error(code::kBadOp, g.node(id).name, format("{}: input {} is missing", g.node(id).op, i), "only optional inputs may be left out");
+  Status s;
   if (DType t = c.has(def->data) ? c.dtype(def->data) : DType::none; t != DType::none && !def->types.has(t))
-    return c.fail(format("{} is not a type of input {}", name(t), def->data), format("It takes {}: convert the input with a Cast.", text(def->types)));
-  Status s = def->infer(c);
+    s = c.fail(format("{} is not a type of input {}", name(t), def->data), format("It takes {}: convert the input with a Cast.", text(def->types)));
+  else
+    s = def->infer(c);
   // The default that was taken instead may have led to an error of its own.
   GE_RETURN_IF_ERROR(ir::take_attribute_fault());
   if (!s.ok()) {
     Error e = std::move(s).take();
     if (e.node.empty()) e.node = g.node(id).name;
+    e.context.push_back(describe(g, g.node(id)));
     return e;
   }
   if (!g.facts.demands().empty()) apply(g.facts, c);
   auto outputs = g.node(id).outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i]) continue;
+    for (auto& d : c.out[i].dims)
+      if (d.overflows() || (d.known() && d.value() < 0)) {
+        Error e = node_error(d.known() ? code::kBadOp : code::kTooLarge, g.node(id).name,
+                             format("{}: output {} would have {}", g.node(id).op, i, d.known() ? format("the shape {}, with a size below 0", text(c.out[i].dims)) : "a size beyond 64 bits"), "",
+                             "check the numbers and attributes that its sizes are computed from");
+        e.context.push_back(describe(g, g.node(id)));
+        return e;
+      }
     auto& v = g.value(outputs[i]);
     if (c.out[i].dtype != DType::none) v.type = std::move(c.out[i]);
     v.content = std::move(c.out_elements[i]);
+    if (v.content && !holds(v.type.dtype, *v.content)) v.content.reset();
   }
   return ok();
 }

@@ -13,7 +13,7 @@ Status infer(InferContext& c) {
   for (int i = 0; i < c.inputs(); ++i) {
     if (!c.has(i)) continue;
     if (!is_byte(c.dtype(i))) return c.fail(format("input {} is {}, not u8 or i8", i, name(c.dtype(i))));
-    if (i >= 2 && c.dtype(i) != c.dtype(i - 2)) return c.fail(format("the zero point {} is {}, its tensor {}", i, name(c.dtype(i)), name(c.dtype(i - 2))));
+    if (i >= 2 && c.dtype(i) != c.dtype(i - 2)) return c.fail(format("the zero point (input {}) is {}, but its tensor is {}; they need one type", i, name(c.dtype(i)), name(c.dtype(i - 2))));
   }
   if (!c.ranked(0) || !c.ranked(1)) {
     c.set_unranked(0, DType::i32);

@@ -13,7 +13,7 @@ Status infer(InferContext& c) {
   auto dims = c.dims(0);
   size_t n = dims.size();
   if (n < 2 || (dims[n - 1].known() && dims[n - 2].known() && !(dims[n - 1] == dims[n - 2])))
-    return c.fail(format("{} does not hold square matrices", text(dims)));
+    return c.fail(format("the last two axes of {} are no square matrix", text(dims)));
   if (c.node.op == "Det") dims.resize(n - 2);
   c.set(0, c.dtype(0), std::move(dims));
   return ok();

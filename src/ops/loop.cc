@@ -28,13 +28,13 @@ std::optional<Dim> trip_count(InferContext& c, const Graph& body) {
 }
 
 Status infer(InferContext& c) {
-  if (c.node.inputs.size() < 2 + capture_count(c.node)) return c.fail("it has too few inputs");
+  if (c.node.inputs.size() < 2 + capture_count(c.node)) return c.fail("it has too few inputs; a trip count and a condition come first, either may be empty");
   GE_TRY(auto body, require_nested(c, "body"));
   size_t carried = carried_count(c.node);
   if (body->inputs.size() != 2 + carried + capture_count(c.node))
-    return c.fail(format("its graph takes {} values, it has {}", body->inputs.size() - capture_count(c.node), 2 + carried));
+    return c.fail(format("its graph takes {} values, but the node gives it {} (the iteration, the condition, and what is carried)", body->inputs.size() - capture_count(c.node), 2 + carried));
   if (body->outputs.size() < 1 + carried || c.out.size() > body->outputs.size() - 1)
-    return c.fail(format("its graph gives {} outputs for {} carried values and {} outputs", body->outputs.size(), carried, c.out.size()));
+    return c.fail(format("its graph gives {} outputs, but the node carries {} values and has {} outputs: it gives the condition, then what is carried, then what is stacked", body->outputs.size(), carried, c.out.size()));
   if (c.has(0) && c.dtype(0) != DType::i64) return c.fail(format("the trip count is {}, not i64", name(c.dtype(0))));
   if (c.has(1) && c.dtype(1) != DType::boolean) return c.fail(format("the condition is {}, not bool", name(c.dtype(1))));
   Border border(c.graph, *body);

@@ -15,7 +15,7 @@ Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   GE_RETURN_IF_ERROR(require_index(c, 1));
   int64_t reduction = reduction_of(c.node);
-  if (reduction < 0) return c.fail(format("reduction '{}' is not known", attr_string(c.node, "reduction", "")));
+  if (reduction < 0) return c.fail(format("reduction '{}' is not known; it is 'none', 'sum' or 'mean'", attr_string(c.node, "reduction", "")));
   if (c.ranked(0) && c.rank(0) < 2) return c.fail(format("{} has no axis of classes", text(c.dims(0))));
   if (c.ranked(0) && c.ranked(1) && c.rank(1) != c.rank(0) - 1)
     return c.fail(format("target {} does not fit the input {}", text(c.dims(1)), text(c.dims(0))));

@@ -6,7 +6,7 @@ namespace ge::ops {
 namespace {
 
 Status infer_matmul(InferContext& c) {
-  if (c.dtype(1) != c.dtype(0)) return c.fail(format("inputs are {} and {}", name(c.dtype(0)), name(c.dtype(1))));
+  if (c.dtype(1) != c.dtype(0)) return c.fail(format("its inputs are {} and {}; they need one type", name(c.dtype(0)), name(c.dtype(1))));
   if (!c.ranked(0) || !c.ranked(1)) {
     c.set_unranked(0, c.dtype(0));
     return ok();
@@ -29,7 +29,7 @@ Status lower_plain(LowerContext& c) {
 
 Status infer_gemm(InferContext& c) {
   DType t = c.dtype(0);
-  if (c.dtype(1) != t || (c.has(2) && c.dtype(2) != t)) return c.fail("inputs of different types");
+  if (c.dtype(1) != t || (c.has(2) && c.dtype(2) != t)) return c.fail("its inputs have different types; they need one");
   for (int i = 0; i < 2; ++i)
     if (c.ranked(i) && c.rank(i) != 2) return c.fail(format("input {} has rank {}, not 2", i, c.rank(i)));
   if (!c.ranked(0) || !c.ranked(1)) {

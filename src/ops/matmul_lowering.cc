@@ -18,7 +18,7 @@ constexpr int64_t kOwnPackingRows = 512;
 
 Result<std::vector<Dim>> matmul_dims(const InferContext& c, std::vector<Dim> a, std::vector<Dim> b,
                                      bool transpose_a, bool transpose_b) {
-  if (a.empty() || b.empty()) return c.fail("an operand is a scalar");
+  if (a.empty() || b.empty()) return c.fail("an input is a scalar; each needs an axis or more");
   bool vector_a = a.size() == 1, vector_b = b.size() == 1;
   if (vector_a) a.insert(a.begin(), Dim(1));
   else if (transpose_a) std::swap(a[a.size() - 1], a[a.size() - 2]);

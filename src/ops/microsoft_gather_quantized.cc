@@ -11,8 +11,8 @@ enum Input { kData, kIndices, kScales, kZeros };
 Status infer(InferContext& c) {
   c.set_unranked(0, c.dtype(kScales));
   const int64_t bits = ir::attr_int(c.node, "bits", 4), block = ir::attr_int(c.node, "block_size", 128);
-  if (bits != 2 && bits != 4 && bits != 8) return c.fail(format("{} bits", bits));
-  if (block < 16 || block > (int64_t{1} << 30)) return c.fail(format("blocks of {}", block));
+  if (bits != 2 && bits != 4 && bits != 8) return c.fail(format("attribute bits is {}; it must be 2, 4 or 8", bits));
+  if (block < 16 || block > (int64_t{1} << 30)) return c.fail(format("attribute block_size is {}; it must be 16 or more", block));
   if (!c.ranked(kData)) return ok();
   GE_TRY(int gathered, normalize_axis(c, ir::attr_int(c.node, "gather_axis", 0), c.rank(kData)));
   GE_TRY(int axis, normalize_axis(c, ir::attr_int(c.node, "quantize_axis", 1), c.rank(kData)));

@@ -87,11 +87,11 @@ Status infer_unfold(InferContext& c) {
   c.set_unranked(0, c.dtype(0));
   const int64_t size = ir::attr_int(c.node, "size", 0), step = ir::attr_int(c.node, "step", 1);
   constexpr int64_t kMost = 1 << 24;
-  if (size < 1 || step < 1 || size > kMost || step > kMost) return c.fail(format("windows of {} every {}", size, step));
+  if (size < 1 || step < 1 || size > kMost || step > kMost) return c.fail(format("windows of {} every {} are not possible: both must be 1 to {}", size, step, kMost));
   if (!c.ranked(0)) return ok();
   GE_TRY(int axis, normalize_axis(c, ir::attr_int(c.node, "dim", -1), c.rank(0)));
   const Dim& d = c.dims(0)[static_cast<size_t>(axis)];
-  if (d.known() && d.value() < size) return c.fail(format("windows of {} on an axis of {}", size, d.value()));
+  if (d.known() && d.value() < size) return c.fail(format("windows of {} do not fit an axis of {}", size, d.value()));
   return ok();
 }
 

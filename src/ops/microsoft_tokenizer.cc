@@ -31,7 +31,7 @@ Status infer(InferContext& c) {
     if (p.find('\0') != std::string::npos) return c.fail("a pattern holds a letter 0");
     if (auto pattern = kernels::reference::Regex::parse(p); !pattern.ok()) return c.fail(pattern.error().message);
   }
-  if (int64_t least = attr_int(c.node, "mincharnum", 1); least < 1 || (least > 1 && how.how == kLetters)) return c.fail(format("mincharnum is {}", least));
+  if (int64_t least = attr_int(c.node, "mincharnum", 1); least < 1 || (least > 1 && how.how == kLetters)) return c.fail(format("attribute mincharnum is {}; it must be 1 or more, and 1 for single letters", least));
   if (!c.ranked(0)) {
     c.set_unranked(0, DType::string);
     return ok();

@@ -56,7 +56,7 @@ Status infer_cast(InferContext& c) {
   auto form = ir::attr_string(c.node, "map_form", "DENSE");
   if (form != "DENSE" && form != "SPARSE") return c.fail(format("map_form '{}' is not known", form));
   int64_t most = ir::attr_int(c.node, "max_map", 1);
-  if (form == "SPARSE" && (most < 1 || most > (int64_t{1} << 30))) return c.fail(format("max_map is {}", most));
+  if (form == "SPARSE" && (most < 1 || most > (int64_t{1} << 30))) return c.fail(format("attribute max_map is {}; it must be 1 or more", most));
   c.set(0, to, {Dim(1), form == "SPARSE" ? Dim(most) : c.fresh("entries")});
   return ok();
 }

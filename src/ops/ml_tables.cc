@@ -43,8 +43,8 @@ Status infer_label(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   auto keys = table(c.node, "keys"), values = table(c.node, "values");
   if (!keys || !values) return c.fail("it has no keys or no values");
-  if ((c.dtype(0) == DType::string) != (keys->dtype() == DType::string)) return c.fail(format("keys of {} for {}", name(keys->dtype()), name(c.dtype(0))));
-  if (keys->count() != values->count()) return c.fail(format("{} keys for {} values", keys->count(), values->count()));
+  if ((c.dtype(0) == DType::string) != (keys->dtype() == DType::string)) return c.fail(format("its keys are {}, but its input is {}", name(keys->dtype()), name(c.dtype(0))));
+  if (keys->count() != values->count()) return c.fail(format("it has {} keys for {} values; one for each value is needed", keys->count(), values->count()));
   c.out[0] = c.type(0);
   c.out[0].dtype = values->dtype();
   return ok();
@@ -78,14 +78,14 @@ Status upgrade_hot(UpgradeContext& c) {
 Status infer_hot(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   if (!ir::has_attr(c.node, "cats_int64s")) return c.fail("it has no categories");
-  if (c.dtype(0) == DType::string) return c.fail("categories that are numbers for strings");
+  if (c.dtype(0) == DType::string) return c.fail("its categories are numbers, but its input holds strings");
   if (!c.ranked(0)) {
     c.set_unranked(0, DType::f32);
     return ok();
   }
   auto dims = c.dims(0);
   dims.push_back(Dim(static_cast<int64_t>(attr_ints(c.node, "cats_int64s").size())));
-  if (dims.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", dims.size(), kMaxRank));
+  if (dims.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("its output would have {} axes; at most {} are possible", dims.size(), kMaxRank));
   c.set(0, DType::f32, std::move(dims));
   return ok();
 }
@@ -123,7 +123,7 @@ Status reference_extract(LowerContext& c) {
 Status infer_vector(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, c.inputs()));
   auto widths = attr_ints(c.node, "inputdimensions");
-  if (static_cast<int>(widths.size()) != c.inputs()) return c.fail(format("{} widths for {} inputs", widths.size(), c.inputs()));
+  if (static_cast<int>(widths.size()) != c.inputs()) return c.fail(format("attribute inputdimensions has {} widths for {} inputs; one for each input is needed", widths.size(), c.inputs()));
   Dim rows, sum;
   for (int i = 0; i < c.inputs(); ++i) {
     if (widths[static_cast<size_t>(i)] < 0) return c.fail("a width is negative");

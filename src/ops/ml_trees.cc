@@ -190,7 +190,7 @@ Status infer(InferContext& c) {
   if (c.ranked(0) && c.rank(0) != 2) return c.fail(format("{} is not a matrix of features", text(c.dims(0))));
   int64_t targets = attr_int(c.node, "targets", 1);
   auto base = ir::attr_floats(c.node, "base_values");
-  if (targets < 1 || (!base.empty() && static_cast<int64_t>(base.size()) != targets)) return c.fail(format("{} base values for {} targets", base.size(), targets));
+  if (targets < 1 || (!base.empty() && static_cast<int64_t>(base.size()) != targets)) return c.fail(format("it has {} base values for {} targets; none or one for each target is possible", base.size(), targets));
   c.set(0, type, {c.ranked(0) ? c.dims(0)[0] : c.fresh("n"), Dim(targets)});
   return ok();
 }

@@ -12,6 +12,7 @@ Status infer_one_hot(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   for (int i = 0; i < 2; ++i)
     if (!is_integer(c.dtype(i)) && !is_float(c.dtype(i))) return c.fail(format("{} is not a type of input {}", name(c.dtype(i)), i));
+  GE_RETURN_IF_ERROR(require_one(c, 1));
   DType t = c.dtype(2);
   if (size_of(t) == 0) return c.fail(format("values of type {} are not supported", name(t)));
   if (!c.ranked(0)) {
@@ -23,10 +24,10 @@ Status infer_one_hot(InferContext& c) {
   if (auto e = c.elements(1); e && e->size() == 1) depth = (*e)[0];
   else if (auto* k = c.constant(1); k && k->count() == 1) depth = static_cast<int64_t>(k->at(0));
   else depth = c.fresh("depth");
-  if (depth.known() && depth.value() < 0) return c.fail(format("the depth is {}", depth.value()));
+  if (depth.known() && depth.value() < 0) return c.fail(format("the depth is {}; it must be 0 or more", depth.value()));
   auto dims = c.dims(0);
   dims.insert(dims.begin() + axis, depth);
-  if (dims.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", dims.size(), kMaxRank));
+  if (dims.size() > static_cast<size_t>(kMaxRank)) return c.fail(format("its output would have {} axes; at most {} are possible", dims.size(), kMaxRank));
   c.set(0, t, std::move(dims));
   return ok();
 }
@@ -41,7 +42,7 @@ Status emit_one_hot(LowerContext& c) {
 Status infer_eye(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   int64_t to = attr_int(c.node, "dtype", static_cast<int64_t>(c.dtype(0)));
-  if (to <= 0 || to >= kDTypeCount || !kernels::move::is_number(static_cast<DType>(to))) return c.fail(format("dtype {} is no number type", to));
+  if (to <= 0 || to >= kDTypeCount || !kernels::move::is_number(static_cast<DType>(to))) return c.fail(format("attribute dtype = {} is no type of numbers", to));
   if (c.ranked(0) && c.rank(0) != 2) return c.fail(format("{} is not a matrix", text(c.dims(0))));
   if (c.ranked(0)) c.set(0, static_cast<DType>(to), c.dims(0));
   else c.set(0, static_cast<DType>(to), fresh_dims(c, 2));

@@ -180,8 +180,8 @@ void LowerContext::size(const Dim& symbol, Arg from, int element) {
   sizes.push_back({std::string(symbol.symbol_name()), std::move(from), element});
 }
 Dim LowerContext::own(std::string_view what) const { return Dim::symbol(own_symbol(graph, node, what)); }
-Error LowerContext::fail(std::string message) const {
-  return node_error(code::kUnsupportedOp, node.name, format("{}: {}", node.op, message));
+Error LowerContext::fail(std::string message, std::string fix) const {
+  return node_error(code::kUnsupportedOp, node.name, format("{}: {}", node.op, message), "", std::move(fix));
 }
 
 OpDef executor_op(const char* name, int min_inputs, int max_inputs, int since, const char* doc, Status (*infer)(InferContext&), Status (*lower)(LowerContext&)) {

@@ -178,7 +178,7 @@ class LowerContext {
   void size(const Dim& symbol, Arg from, int element);
   // The symbol that inference named `what` for this node.
   Dim own(std::string_view what) const;
-  Error fail(std::string message) const;
+  Error fail(std::string message, std::string fix = "") const;
 
  private:
   Placement placement_;

@@ -15,6 +15,7 @@ int axis_of(const LowerContext& c, int64_t otherwise) { return wrap_axis(attr_in
 Status infer_top_k(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   if (c.dtype(1) != DType::i64) return c.fail(format("k is {}, not i64", name(c.dtype(1))));
+  GE_RETURN_IF_ERROR(require_one(c, 1));
   if (!c.ranked(0)) {
     c.set_unranked(0, c.dtype(0));
     c.set_unranked(1, DType::i64);
@@ -24,9 +25,8 @@ Status infer_top_k(InferContext& c) {
   auto dims = c.dims(0);
   auto& n = dims[static_cast<size_t>(axis)];
   auto k = c.elements(1);
-  if (k && k->size() != 1) return c.fail("k is not one number");
   if (k && (*k)[0].known() && ((*k)[0].value() < 0 || (n.known() && (*k)[0].value() > n.value())))
-    return c.fail(format("k = {} of {} elements", (*k)[0].value(), n.text()));
+    return c.fail(format("k is {}, but axis {} of its input has {} elements; k must be 0 to {}", (*k)[0].value(), axis, n.text(), n.text()));
   n = k ? (*k)[0] : c.fresh("k");
   c.set(0, c.dtype(0), dims);
   c.set(1, DType::i64, std::move(dims));
@@ -58,7 +58,7 @@ Status infer_arg(InferContext& c) {
   }
   GE_TRY(int axis, normalize_axis(c, attr_int(c.node, "axis", 0), c.rank(0)));
   auto dims = c.dims(0);
-  if (dims[static_cast<size_t>(axis)].is(0)) return c.fail(format("axis {} of {} has no elements", axis, text(dims)));
+  if (dims[static_cast<size_t>(axis)].is(0)) return c.fail(format("axis {} of {} has no elements, of which one would be the largest", axis, text(dims)));
   if (keep) dims[static_cast<size_t>(axis)] = 1;
   else dims.erase(dims.begin() + axis);
   c.set(0, DType::i64, std::move(dims));
@@ -79,10 +79,10 @@ Status lower_arg(LowerContext& c) {
 Status infer_cum(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   GE_RETURN_IF_ERROR(require_index(c, 1));
+  GE_RETURN_IF_ERROR(require_one(c, 1));
   c.out[0] = c.type(0);
   auto axis = c.ints(1);
   if (!axis) return ok();
-  if (axis->size() != 1) return c.fail("the axis is not one number");
   if (c.ranked(0)) {
     GE_TRY(int checked, normalize_axis(c, (*axis)[0], c.rank(0)));
     (void)checked;

@@ -45,9 +45,9 @@ int64_t mode_of(const Node& n) {
 
 Status check(const InferContext& c) {
   if (c.dtype(1) != DType::i64) return c.fail(format("pads are {}, not i64", name(c.dtype(1))));
-  if (mode_of(c.node) < 0) return c.fail(format("mode '{}' is not known", attr_string(c.node, "mode", "")));
+  if (mode_of(c.node) < 0) return c.fail(format("mode '{}' is not known; it is 'constant', 'reflect', 'edge' or 'wrap'", attr_string(c.node, "mode", "")));
   // What was an attribute before opset 11 is f32 whatever the data are.
-  if (c.has(2) && c.dtype(2) != c.dtype(0) && !(c.constant(2) && is_float(c.dtype(0)))) return c.fail(format("the value is {}, the data {}", name(c.dtype(2)), name(c.dtype(0))));
+  if (c.has(2) && c.dtype(2) != c.dtype(0) && !(c.constant(2) && is_float(c.dtype(0)))) return c.fail(format("the value to pad with is {}, but the data are {}; they need one type", name(c.dtype(2)), name(c.dtype(0))));
   if (c.has(2) && c.ranked(2) && product(c.dims(2)).known() && !product(c.dims(2)).is(1)) return c.fail("the value is not one element");
   size_t n = static_cast<size_t>(c.rank(0));
   if (auto named = c.elements(3)) n = named->size();
@@ -58,7 +58,7 @@ Status check(const InferContext& c) {
     }
   }
   auto e = c.elements(1);
-  if (e && e->size() != 2 * n) return c.fail(format("{} pads for {} axes", e->size(), n));
+  if (e && e->size() != 2 * n) return c.fail(format("there are {} pads for {} axes; a number before and one after each axis are needed", e->size(), n));
   return ok();
 }
 

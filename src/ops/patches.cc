@@ -19,11 +19,11 @@ Status infer_crop(InferContext& c) {
   if (!ir::has_attr(c.node, "axes"))
     for (int a = 0; a < c.rank(0); ++a) axes.push_back(a);
   auto shape = c.elements(1);
-  if (shape && shape->size() != axes.size()) return c.fail(format("{} sizes for {} axes", shape->size(), axes.size()));
+  if (shape && shape->size() != axes.size()) return c.fail(format("shape has {} sizes for {} axes; one for each axis is needed", shape->size(), axes.size()));
   for (size_t i = 0; i < axes.size(); ++i) {
     GE_TRY(int axis, normalize_axis(c, axes[i], c.rank(0)));
     Dim size = shape ? (*shape)[i] : c.fresh(format("d{}", i));
-    if (size.known() && size.value() < 0) return c.fail(format("a size is {}", size.value()));
+    if (size.known() && size.value() < 0) return c.fail(format("a size is {}; none may be negative", size.value()));
     dims[static_cast<size_t>(axis)] = size;
   }
   c.set(0, c.dtype(0), std::move(dims));
@@ -44,7 +44,7 @@ Status infer_col(InferContext& c) {
   if (c.ranked(0) && c.rank(0) != 3) return c.fail(format("{} has not 3 axes", text(c.dims(0))));
   auto image = c.elements(1);
   auto block = c.elements(2);
-  if (!image && c.ranked(1) && c.rank(1) == 1 && c.dims(1)[0].known()) image = fresh_dims(c, static_cast<size_t>(c.dims(1)[0].value()));
+  if (auto n = listed_rank(c, 1); !image && n) image = fresh_dims(c, *n);
   if (!image) {
     c.set_unranked(0, c.dtype(0));
     return ok();
@@ -53,12 +53,12 @@ Status infer_col(InferContext& c) {
   if (r < 1 || r + 2 > static_cast<size_t>(kMaxRank) || (block && block->size() != r)) return c.fail("image_shape and block_shape differ in length");
   for (auto* a : {"strides", "dilations", "pads"}) {
     size_t n = attr_ints(c.node, a).size();
-    if (n && n != (a[0] == 'p' ? 2 * r : r)) return c.fail(format("{} has {} numbers", a, n));
+    if (n && n != (a[0] == 'p' ? 2 * r : r)) return c.fail(format("attribute {} has {} numbers, not {}", a, n, a[0] == 'p' ? 2 * r : r));
   }
   Dim taps(1);
   for (size_t i = 0; block && i < r; ++i) {
     auto& b = (*block)[i];
-    if (b.known() && (b.value() < 1 || b.value() > (1 << 20))) return c.fail(format("a block is {}", b.value()));
+    if (b.known() && (b.value() < 1 || b.value() > (1 << 20))) return c.fail(format("a size of block_shape is {}; it must be 1 to {}", b.value(), 1 << 20));
     taps = taps * b;
     if (taps.known() && taps.value() > (1 << 30)) return c.fail("the blocks are too large");
   }
@@ -105,14 +105,14 @@ Status infer_unpool(InferContext& c) {
   size_t r = attr_ints(c.node, "kernel_shape").size(), rank = static_cast<size_t>(c.rank(0));
   size_t strides = attr_ints(c.node, "strides").size(), pads = attr_ints(c.node, "pads").size();
   if (rank < 3 || r + 2 != rank || (strides && strides != r) || (pads && pads != 2 * r))
-    return c.fail(format("its attributes do not fit the input {}", text(c.dims(0))));
+    return c.fail(format("kernel_shape, strides and pads do not fit the input {}: two axes come before the spatial ones", text(c.dims(0))));
   if (!c.has(2)) {
     c.set(0, c.dtype(0), unpooled(c.node, c.dims(0)));
     return ok();
   }
   auto shape = c.elements(2);
   if (!shape) shape = fresh_dims(c, rank);
-  if (shape->size() != rank) return c.fail(format("output_shape has {} numbers for {} axes", shape->size(), rank));
+  if (shape->size() != rank) return c.fail(format("output_shape has {} numbers for {} axes; one for each axis is needed", shape->size(), rank));
   c.set(0, c.dtype(0), std::move(*shape));
   return ok();
 }

@@ -34,7 +34,7 @@ Status infer(InferContext& c) {
   for (int i : {kX, kW, kYZero})
     if (!takes_operand(c.node, c.dtype(i))) return c.fail(format("input {} is {}, not one of {}", i, name(c.dtype(i)), text(find(c.node.op)->types)));
   for (int i : {kXScale, kWScale, kYScale})
-    if (!is_float(c.dtype(i)) || bits(c.dtype(i)) < 16) return c.fail(format("the scale {} is {}", i, name(c.dtype(i))));
+    if (!is_float(c.dtype(i)) || bits(c.dtype(i)) < 16) return c.fail(format("the scale (input {}) is {}, which is no float type", i, name(c.dtype(i))));
   if (c.dtype(kXZero) != c.dtype(kX) || c.dtype(kWZero) != c.dtype(kW)) return c.fail("a zero point has another type than its tensor");
   if (c.has(kBias) && c.dtype(kBias) != DType::i32) return c.fail(format("the bias is {}, not i32", name(c.dtype(kBias))));
   DType y = c.dtype(kYZero);

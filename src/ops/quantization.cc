@@ -28,7 +28,7 @@ Granularity granularity(const Graph& g, const Node& n) {
 
 Status check_granularity(const InferContext& c) {
   const int64_t block = ir::attr_int(c.node, "block_size", 0);
-  if (block < 0) return c.fail(format("block_size is {}", block));
+  if (block < 0) return c.fail(format("attribute block_size is {}; it must be 0 (no blocks) or more", block));
   if (c.has(2) && c.ranked(1) && c.ranked(2) && c.dims(1) != c.dims(2)) {
     bool one = product(c.dims(1)) == Dim(1) && product(c.dims(2)) == Dim(1);
     // Sizes that only the run tells may be equal after all.
@@ -41,7 +41,7 @@ Status check_granularity(const InferContext& c) {
   if (!c.ranked(0) || !c.ranked(1)) return ok();
   const Granularity g = granularity(c.graph, c.node);
   if (g.kind == Granularity::Kind::tensor) {
-    if (product(c.dims(1)).known() && !product(c.dims(1)).is(1)) return c.fail(format("a scale of shape {} without blocks", text(c.dims(1))));
+    if (product(c.dims(1)).known() && !product(c.dims(1)).is(1)) return c.fail(format("the scale has shape {}; without block_size it is one number, or one for each entry of the axis", text(c.dims(1))));
     return ok();
   }
   if (g.axis < 0 || g.axis >= c.rank(0)) return c.fail(format("axis {} is outside -{}..{}", ir::attr_int(c.node, "axis", 1), c.rank(0), c.rank(0) - 1));

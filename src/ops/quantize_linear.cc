@@ -32,13 +32,13 @@ DType precision(const Graph& g, const Node& n) {
 Status infer_quantize(InferContext& c) {
   DType to = type_attr(c.node, "output_dtype"), x = c.dtype(0), s = c.dtype(1);
   if (c.has(2)) {
-    if (to != DType::none && to != c.dtype(2)) return c.fail(format("output_dtype is {}, the zero point {}", name(to), name(c.dtype(2))));
+    if (to != DType::none && to != c.dtype(2)) return c.fail(format("output_dtype is {}, but the zero point is {}; they need one type", name(to), name(c.dtype(2))));
     to = c.dtype(2);
   }
   if (to == DType::none) to = DType::u8;
-  if (!is_quantized(to)) return c.fail(format("{} is no quantized type", name(to)));
+  if (!is_quantized(to)) return c.fail(format("{} is no type that it can quantize to (integers of up to 16 bits, float8, float4)", name(to)));
   if (!plain_float(x) && x != DType::i32) return c.fail(format("cannot quantize {}", name(x)));
-  if (!plain_float(s) && s != DType::i32 && s != DType::f8e8m0) return c.fail(format("the scale is {}", name(s)));
+  if (!plain_float(s) && s != DType::i32 && s != DType::f8e8m0) return c.fail(format("the scale is {}, which is no float type", name(s)));
   GE_RETURN_IF_ERROR(check_granularity(c));
   c.out[0] = c.type(0);
   c.out[0].dtype = to;
@@ -49,9 +49,9 @@ Status infer_dequantize(InferContext& c) {
   DType to = type_attr(c.node, "output_dtype"), x = c.dtype(0), s = c.dtype(1);
   if (to == DType::none) to = s;
   if (!is_quantized(x) && x != DType::i32) return c.fail(format("cannot dequantize {}", name(x)));
-  if (c.has(2) && c.dtype(2) != x) return c.fail(format("the zero point is {}, the input {}", name(c.dtype(2)), name(x)));
-  if (!plain_float(s) && s != DType::f8e8m0) return c.fail(format("the scale is {}", name(s)));
-  if (!plain_float(to) && to != DType::f8e8m0) return c.fail(format("the output would be {}", name(to)));
+  if (c.has(2) && c.dtype(2) != x) return c.fail(format("the zero point is {}, but the input is {}; they need one type", name(c.dtype(2)), name(x)));
+  if (!plain_float(s) && s != DType::f8e8m0) return c.fail(format("the scale is {}, which is no float type", name(s)));
+  if (!plain_float(to) && to != DType::f8e8m0) return c.fail(format("the output would be {}, which is no float type", name(to)));
   GE_RETURN_IF_ERROR(check_granularity(c));
   c.out[0] = c.type(0);
   c.out[0].dtype = to;

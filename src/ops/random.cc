@@ -8,7 +8,7 @@ namespace {
 
 Result<DType> type_of(const InferContext& c, DType otherwise) {
   int64_t t = attr_int(c.node, "dtype", static_cast<int64_t>(otherwise));
-  if (t <= 0 || t >= kDTypeCount || size_of(static_cast<DType>(t)) == 0 || static_cast<DType>(t) == DType::string) return c.fail(format("type {} is no number type", t));
+  if (t <= 0 || t >= kDTypeCount || size_of(static_cast<DType>(t)) == 0 || static_cast<DType>(t) == DType::string) return c.fail(format("attribute dtype = {} is no type of numbers", t));
   return static_cast<DType>(t);
 }
 Result<DType> float_type(const InferContext& c, DType otherwise) {
@@ -21,7 +21,7 @@ Status infer_shape(InferContext& c) {
   GE_TRY(DType t, float_type(c, DType::f32));
   auto shape = attr_ints(c.node, "shape");
   for (int64_t d : shape)
-    if (d < 0) return c.fail(format("a size is {}", d));
+    if (d < 0) return c.fail(format("attribute shape holds {}; no size may be negative", d));
   c.set(0, t, as_dims(shape));
   return ok();
 }
@@ -45,7 +45,7 @@ Status infer_multinomial(InferContext& c) {
   if (!is_index_type(t)) return c.fail(format("samples are i32 or i64, not {}", name(t)));
   if (c.ranked(0) && c.rank(0) != 2) return c.fail(format("{} is not a matrix", text(c.dims(0))));
   int64_t samples = attr_int(c.node, "sample_size", 1);
-  if (samples < 0) return c.fail(format("sample_size is {}", samples));
+  if (samples < 0) return c.fail(format("attribute sample_size is {}; it must be 0 or more", samples));
   c.set(0, t, {c.ranked(0) ? c.dims(0)[0] : c.fresh("n"), Dim(samples)});
   return ok();
 }

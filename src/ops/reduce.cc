@@ -164,13 +164,13 @@ Result<Strided> kept_view(const LowerContext& c, const std::vector<bool>& reduce
 
 Result<std::vector<bool>> known_axes(const LowerContext& c) {
   if (auto r = reduced_axes(c.graph, c.node, c.type(0).rank())) return *r;
-  return c.fail("the axes must be known while compiling");
+  return c.fail("its axes must be known while compiling", "Make them a constant, or give the inputs' shapes with --input_shape.");
 }
 
 // Axes that data say: into memory of its own, where the reduced axes are kept.
 Status emit_by_data(LowerContext& c) {
   auto axes = c.elements(1);
-  if (!axes) return c.fail("the axes must be known while compiling");
+  if (!axes) return c.fail("its axes must be known while compiling", "Make them a constant, or give the inputs' shapes with --input_shape.");
   Arg kept = c.temp(c.type(0).dtype, with_ones(c.type(0).dims, mask_of(c.node, *axes, c.type(0).rank())));
   c.call("ref.Reduce", {c.in(0)}, {kept}, {static_cast<int64_t>(code_of(c.node))});
   c.call("move.reshape", {kept}, {c.out()});

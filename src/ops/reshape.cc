@@ -41,7 +41,7 @@ Result<Dim> inferred_size(const InferContext& c, std::vector<Dim> in, std::vecto
   Dim total = product(in), part = product(others);
   if (part.is(0)) return c.fail("the size for -1 cannot be told: the others multiply to 0");
   if (total.known() && part.known() && total.value() % part.value() != 0)
-    return c.fail(format("{} elements do not divide into {}", total.value(), part.value()));
+    return c.fail(format("the size for -1 cannot be told: {} elements do not divide by the product {} of the others", total.value(), part.value()));
   return floordiv(total, part);
 }
 
@@ -97,12 +97,11 @@ Status infer_reshape(InferContext& c) {
   if (c.ranked(1) && c.rank(1) != 1) return c.fail("the shape is not a list");
   auto e = c.elements(1);
   if (!e) {
-    bool known_rank = c.ranked(1) && c.dims(1)[0].known() && c.dims(1)[0].value() <= kMaxRank;
-    if (known_rank) set_flat(c, fresh_dims(c, static_cast<size_t>(c.dims(1)[0].value())));
+    if (auto n = listed_rank(c, 1)) set_flat(c, fresh_dims(c, *n));
     else c.set_unranked(0, c.dtype(0));
     return ok();
   }
-  if (e->size() > static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", e->size(), kMaxRank));
+  if (e->size() > static_cast<size_t>(kMaxRank)) return c.fail(format("its output would have {} axes; at most {} are possible", e->size(), kMaxRank));
   GE_TRY(auto dims, reshaped(c, *e, attr_int(c.node, "allowzero", 0) != 0));
   if (!c.ranked(0)) {
     for (size_t i = 0; i < dims.size(); ++i)
@@ -110,7 +109,7 @@ Status infer_reshape(InferContext& c) {
   } else {
     Dim a = product(c.dims(0)), b = product(dims);
     if (a.known() && b.known() && !(a == b))
-      return c.fail(format("{} cannot become {}", text(c.dims(0)), text(dims)));
+      return c.fail(format("{} cannot become {}: the numbers of elements differ", text(c.dims(0)), text(dims)));
   }
   set_flat(c, std::move(dims));
   return ok();
@@ -182,7 +181,7 @@ Status infer_unsqueeze(InferContext& c) {
     set_flat(c, with_axes_of(c.dims(0), axis_mask(*e, rank)));
     return ok();
   }
-  if (rank > kMaxRank) return c.fail(format("{} axes, at most {}", rank, kMaxRank));
+  if (rank > kMaxRank) return c.fail(format("its output would have {} axes; at most {} are possible", rank, kMaxRank));
   std::vector<bool> fresh(static_cast<size_t>(rank));
   for (int64_t a : *axes) {
     GE_TRY(int axis, normalize_axis(c, a, rank));

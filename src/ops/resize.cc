@@ -65,13 +65,13 @@ Status check(const InferContext& c) {
     (void)checked;
   }
   bool sizes = given(c.graph, n, 3), scales = given(c.graph, n, 2);
-  if (sizes == scales) return c.fail("it needs either scales or sizes");
+  if (sizes == scales) return c.fail(sizes ? "it has both scales and sizes; one of them is needed" : "it has neither scales nor sizes; one of them is needed");
   return ok();
 }
 
 // floor(size * scale), as a float product when both are numbers.
 Result<Dim> scaled(const InferContext& c, const Dim& size, double scale) {
-  if (!(scale > 0) || scale > 1e9) return c.fail(format("a scale is {}", scale));
+  if (!(scale > 0) || scale > 1e9) return c.fail(format("a scale is {}; it must be above 0 and at most 1e9", scale));
   if (size.known()) return Dim(static_cast<int64_t>(std::floor(static_cast<float>(size.value()) * static_cast<float>(scale))));
   // A float is a fraction with a power of two below.
   int64_t below = 1;
@@ -102,7 +102,7 @@ Result<std::vector<Dim>> from_scales(InferContext& c, const std::vector<size_t>&
   auto dims = c.dims(0);
   auto scales = floats(c.graph, c.node, 2);
   if (by_data(c.graph, c.node)) return fresh_sizes(c, axes);
-  if (scales->size() != axes.size()) return c.fail(format("{} scales for {} axes", scales->size(), axes.size()));
+  if (scales->size() != axes.size()) return c.fail(format("there are {} scales for {} axes; one for each axis is needed", scales->size(), axes.size()));
   std::vector<double> roi;
   if (crops(c.node)) {
     auto r = given(c.graph, c.node, 1) ? floats(c.graph, c.node, 1) : std::nullopt;
@@ -140,13 +140,13 @@ Result<std::vector<Dim>> from_sizes(InferContext& c, const std::vector<size_t>& 
   auto dims = c.dims(0);
   auto sizes = c.elements(3);
   std::string policy = policy_of(c.node);
-  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") return c.fail(format("keep_aspect_ratio_policy '{}' is not known", policy));
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") return c.fail(format("keep_aspect_ratio_policy '{}' is not known; it is 'stretch', 'not_larger' or 'not_smaller'", policy));
   if (policy != "stretch" && by_data(c.graph, c.node)) return fresh_sizes(c, axes);
   if (!sizes) return c.fail("its sizes are known only at run time");
-  if (sizes->size() != axes.size()) return c.fail(format("{} sizes for {} axes", sizes->size(), axes.size()));
+  if (sizes->size() != axes.size()) return c.fail(format("there are {} sizes for {} axes; one for each axis is needed", sizes->size(), axes.size()));
   if (policy == "stretch") {
     for (size_t i = 0; i < axes.size(); ++i) {
-      if ((*sizes)[i].known() && (*sizes)[i].value() < 0) return c.fail(format("a size is {}", (*sizes)[i].value()));
+      if ((*sizes)[i].known() && (*sizes)[i].value() < 0) return c.fail(format("a size is {}; none may be negative", (*sizes)[i].value()));
       dims[axes[i]] = (*sizes)[i];
     }
     return dims;

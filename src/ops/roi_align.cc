@@ -9,11 +9,11 @@ Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   GE_RETURN_IF_ERROR(require_index(c, 2));
   std::string mode = attr_string(c.node, "mode", "avg"), pixel = attr_string(c.node, "coordinate_transformation_mode", "half_pixel");
-  if (mode != "avg" && mode != "max") return c.fail(format("mode '{}' is not known", mode));
-  if (pixel != "half_pixel" && pixel != "output_half_pixel") return c.fail(format("coordinate_transformation_mode '{}' is not known", pixel));
+  if (mode != "avg" && mode != "max") return c.fail(format("mode '{}' is not known; it is 'avg' or 'max'", mode));
+  if (pixel != "half_pixel" && pixel != "output_half_pixel") return c.fail(format("coordinate_transformation_mode '{}' is not known; it is 'half_pixel' or 'output_half_pixel'", pixel));
   int64_t h = attr_int(c.node, "output_height", 1), w = attr_int(c.node, "output_width", 1);
-  if (h < 0 || w < 0) return c.fail(format("its output is {} by {}", h, w));
-  if ((c.ranked(0) && c.rank(0) != 4) || (c.ranked(1) && c.rank(1) != 2)) return c.fail("wrong ranks of inputs");
+  if (h < 0 || w < 0) return c.fail(format("output_height is {} and output_width {}; none may be negative", h, w));
+  if ((c.ranked(0) && c.rank(0) != 4) || (c.ranked(1) && c.rank(1) != 2)) return c.fail("its inputs must have 4 axes (images) and 2 axes (regions)");
   Dim rois = c.ranked(1) ? c.dims(1)[0] : c.fresh("rois");
   if (c.ranked(1) && c.ranked(2) && c.rank(2) == 1) {
     GE_TRY(rois, unify(c, rois, c.dims(2)[0], "the number of regions"));

@@ -33,10 +33,10 @@ Status infer(InferContext& c) {
   int64_t turned = ir::attr_int(c.node, "rotary_embedding_dim", 0);
   if (c.rank(0) != 3 && c.rank(0) != 4) return c.fail("its input has not 3 or 4 axes");
   if (c.rank(0) == 3 && ir::attr_int(c.node, "num_heads", 0) < 1) return c.fail("an input of 3 axes needs num_heads");
-  if (turned < 0 || turned % 2) return c.fail(format("rotary_embedding_dim is {}", turned));
+  if (turned < 0 || turned % 2) return c.fail(format("attribute rotary_embedding_dim is {}; it must be even and 0 (all) or more", turned));
   Sizes s = sizes_of(c.graph, c.node);
   if (s.flat && c.dims(0)[2].known() && c.dims(0)[2].value() % s.heads.value()) return c.fail(format("{} features do not divide into {} heads", c.dims(0)[2].text(), s.heads.text()));
-  if (s.depth.known() && (turned > s.depth.value() || (!turned && s.depth.value() % 2))) return c.fail(format("{} of {} features cannot be turned", s.turned.text(), s.depth.text()));
+  if (s.depth.known() && (turned > s.depth.value() || (!turned && s.depth.value() % 2))) return c.fail(format("{} of the {} features of a head cannot be turned: an even number of at most all is possible", s.turned.text(), s.depth.text()));
   int tables = has_positions(c.node) ? 2 : 3;
   for (int i : {1, 2}) {
     if (!c.ranked(i)) continue;

@@ -85,7 +85,7 @@ Status infer_reverse(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   if (c.dtype(1) != DType::i64) return c.fail(format("lengths are {}, not i64", name(c.dtype(1))));
   int64_t batch = attr_int(c.node, "batch_axis", 1), time = attr_int(c.node, "time_axis", 0);
-  if (batch == time || batch < 0 || batch > 1 || time < 0 || time > 1) return c.fail("batch_axis and time_axis must be 0 and 1");
+  if (batch == time || batch < 0 || batch > 1 || time < 0 || time > 1) return c.fail(format("batch_axis is {} and time_axis {}; they must be 0 and 1, or 1 and 0", batch, time));
   if (c.ranked(0) && c.rank(0) < 2) return c.fail(format("{} has less than 2 axes", text(c.dims(0))));
   c.out[0] = c.type(0);
   return ok();

@@ -39,13 +39,13 @@ Status require_sequence(const InferContext& c) {
 Status require_tensor(const InferContext& c, int i, DType t) {
   if (!c.has(i)) return c.fail(format("input {} is missing", i));
   if (c.type(i).kind != ir::TypeKind::tensor) return c.fail(format("input {} is {}, no tensor", i, text(c.type(i))));
-  if (c.dtype(i) != t) return c.fail(format("a tensor of {} in a sequence of {}", name(c.dtype(i)), name(t)));
+  if (c.dtype(i) != t) return c.fail(format("a tensor of {} cannot lie in a sequence of {}", name(c.dtype(i)), name(t)));
   return ok();
 }
 
 Status infer_empty(InferContext& c) {
   int64_t t = attr_int(c.node, "dtype", 1);
-  if (t <= 0 || t >= kDTypeCount) return c.fail(format("dtype {} is not known", t));
+  if (t <= 0 || t >= kDTypeCount) return c.fail(format("attribute dtype = {} is no type", t));
   c.out[0] = empty_sequence(static_cast<DType>(t));
   return ok();
 }
@@ -96,7 +96,7 @@ Status infer_concat(InferContext& c) {
     c.set_unranked(0, t.dtype);
     return ok();
   }
-  if (!has_attr(c.node, "axis")) return c.fail("it has no axis");
+  if (!has_attr(c.node, "axis")) return c.fail("attribute axis is missing");
   GE_TRY(int axis, normalize_axis(c, attr_int(c.node, "axis", 0), t.rank() + stack));
   auto dims = element_of(t, [&](size_t k) { return c.fresh(format("d{}", k)); }).dims;
   if (stack) dims.insert(dims.begin() + axis, c.fresh("count"));

@@ -13,7 +13,7 @@ size_t capture_count(const Node& n) { return static_cast<size_t>(attr_int(n, "ca
 Status infer(InferContext& c) {
   GE_TRY(auto body, require_nested(c, "body"));
   if (c.node.inputs.size() <= capture_count(c.node) || body->inputs.size() != c.node.inputs.size())
-    return c.fail(format("its graph takes {} values, it has {}", body->inputs.size(), c.node.inputs.size()));
+    return c.fail(format("its graph takes {} values, but the node gives it {}", body->inputs.size(), c.node.inputs.size()));
   if (c.out.size() > body->outputs.size()) return c.fail(format("its graph gives {} outputs instead of {}", body->outputs.size(), c.out.size()));
   size_t given = c.node.inputs.size() - capture_count(c.node);
   Border border(c.graph, *body);

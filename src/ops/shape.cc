@@ -97,8 +97,7 @@ Status infer_constant_of_shape(InferContext& c) {
   if (size_of(t) == 0 || t == DType::string) return c.fail(format("a value of type {} is not supported", name(t)));
   auto e = c.elements(0);
   if (!e) {
-    if (c.ranked(0) && c.rank(0) == 1 && c.dims(0)[0].known() && c.dims(0)[0].value() <= kMaxRank)
-      c.set(0, t, fresh_dims(c, static_cast<size_t>(c.dims(0)[0].value())));
+    if (auto n = listed_rank(c, 0)) c.set(0, t, fresh_dims(c, *n));
     else c.set_unranked(0, t);
     return ok();
   }
@@ -178,11 +177,12 @@ Status infer_range(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   DType t = c.dtype(0);
   if (!range_type(t)) return c.fail(format("{} is not a type of Range", name(t)));
+  for (int i = 0; i < 3; ++i) GE_RETURN_IF_ERROR(require_one(c, i));
   for (int i = 1; i < 3; ++i)
-    if (c.dtype(i) != t) return c.fail("start, limit and delta differ in type");
+    if (c.dtype(i) != t) return c.fail("start, limit and delta differ in type; they need one");
   if (auto e = range_elements(c.graph, c.node); e && is_integer(t) && (*e)[2].known()) {
     auto& [start, limit, delta] = *e;
-    if (delta.is(0)) return c.fail("delta is 0");
+    if (delta.is(0)) return c.fail("delta is 0; with it the limit is never reached");
     Dim count = delta.value() > 0 ? ceildiv(limit - start, delta)
                                   : delta.is(INT64_MIN) ? select(Dim::call(DimCall::less, {limit, start}), 1, 0)
                                                         : ceildiv(start - limit, Dim(0) - delta);
@@ -196,7 +196,7 @@ Status infer_range(InferContext& c) {
     return ok();
   }
   if (auto n = is_float(t) ? float_count(c) : std::nullopt) {
-    if (!(*n <= 1e15)) return c.fail(format("it would have {} elements", *n));
+    if (!(*n <= 1e15)) return c.fail(format("it would have {} elements, which is more than a tensor can hold", *n));
     c.set(0, t, {static_cast<int64_t>(*n)});
     return ok();
   }

@@ -15,7 +15,14 @@ Status require_inputs(const InferContext& c, int n) {
 bool is_index_type(DType t) { return t == DType::i32 || t == DType::i64; }
 
 Status require_index(const InferContext& c, int i) {
-  if (c.has(i) && !is_index_type(c.dtype(i))) return c.fail(format("input {} is {}, not i64 or i32", i, name(c.dtype(i))));
+  if (c.has(i) && !is_index_type(c.dtype(i))) return c.fail(format("input {} is {}, not i64 or i32", i, name(c.dtype(i))), "Convert the input with a Cast.");
+  return ok();
+}
+
+Status require_one(const InferContext& c, int i) {
+  if (!c.has(i) || !c.ranked(i)) return ok();
+  for (auto& d : c.dims(i))
+    if (d.known() && !d.is(1)) return c.fail(format("input {} has shape {}; it must be one number", i, text(c.dims(i))));
   return ok();
 }
 
@@ -44,6 +51,13 @@ std::optional<KnownElements> known_elements(const InferContext& c, int i) {
   for (int64_t d : *dims) count *= d;
   if (count != static_cast<int64_t>(e->size())) return std::nullopt;
   return KnownElements{std::move(*dims), std::move(*e)};
+}
+
+std::optional<size_t> listed_rank(const InferContext& c, int i) {
+  if (!c.ranked(i) || c.rank(i) != 1 || !c.dims(i)[0].known()) return std::nullopt;
+  const int64_t n = c.dims(i)[0].value();
+  if (n < 0 || n > kMaxRank) return std::nullopt;
+  return static_cast<size_t>(n);
 }
 
 std::vector<Dim> fresh_dims(InferContext& c, size_t n) {

@@ -17,6 +17,8 @@ Status require_inputs(const InferContext& c, int n);
 bool is_index_type(DType t);  // i32, i64
 // Error if input i is there and not i32 or i64.
 Status require_index(const InferContext& c, int i);
+// Error if input i is there and known to be more or less than one number.
+Status require_one(const InferContext& c, int i);
 
 // Output 0 is input 0 as it is: type and elements.
 Status infer_same(InferContext& c);
@@ -28,7 +30,9 @@ struct KnownElements {
   std::vector<Dim> values;
 };
 std::optional<KnownElements> known_elements(const InferContext& c, int i);
-// n unknown sizes, named after the node.
+// How many axes the list of sizes in input i is for, where that is known and possible.
+std::optional<size_t> listed_rank(const InferContext& c, int i);
+// n unknown sizes, named after the node; n is at most kMaxRank.
 std::vector<Dim> fresh_dims(InferContext& c, size_t n);
 // The better known of two sizes that must be equal, which becomes a fact of the graph; error when they cannot be.
 Result<Dim> unify(const InferContext& c, const Dim& a, const Dim& b, std::string_view what);

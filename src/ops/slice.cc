@@ -123,10 +123,10 @@ std::vector<Range> ranges(const Graph& g, const Parameters& p, const std::vector
 Status check(const InferContext& c, const Parameters& p) {
   size_t n = p.starts.size();
   if (p.ends.size() != n || p.axes.size() != n || p.steps.size() != n)
-    return c.fail(format("{} starts, {} ends, {} axes, {} steps", n, p.ends.size(), p.axes.size(), p.steps.size()));
+    return c.fail(format("there are {} starts, {} ends, {} axes and {} steps; as many of each are needed", n, p.ends.size(), p.axes.size(), p.steps.size()));
   std::vector<bool> seen(static_cast<size_t>(c.rank(0)));
   for (size_t i = 0; i < n; ++i) {
-    if (p.steps[i].is(0)) return c.fail("a step is 0");
+    if (p.steps[i].is(0)) return c.fail("a step is 0; steps are positive or negative");
     if (!p.axes[i].known()) continue;
     GE_TRY(int axis, normalize_axis(c, p.axes[i].value(), c.rank(0)));
     if (seen[static_cast<size_t>(axis)]) return c.fail(format("axis {} is given twice", p.axes[i].value()));

@@ -53,6 +53,7 @@ Status infer_dft_by_data(InferContext& c, const Dim& axis) {
 Status infer_dft(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   GE_RETURN_IF_ERROR(require_index(c, 1));
+  for (int i : {1, 2}) GE_RETURN_IF_ERROR(require_one(c, i));
   GE_RETURN_IF_ERROR(check_complex(c, 2));
   auto axis = axis_of(c.graph, c.node);
   if (!axis) return c.fail("its axis is known only at run time", "Make the axis a constant.");
@@ -62,7 +63,7 @@ Status infer_dft(InferContext& c) {
   }
   if (!axis->known()) return infer_dft_by_data(c, *axis);
   GE_TRY(int a, normalize_axis(c, axis->value(), c.rank(0)));
-  if (a == c.rank(0) - 1) return c.fail("the last axis holds the parts of a number");
+  if (a == c.rank(0) - 1) return c.fail("its axis is the last one, which holds the parts of a number");
   bool inverse = flag(c.node, "inverse", 0), onesided = flag(c.node, "onesided", 0);
   auto dims = c.dims(0);
   if (onesided && !inverse && dims.back().is(2)) return c.fail("a one-sided transform takes a real signal");
@@ -73,7 +74,7 @@ Status infer_dft(InferContext& c) {
   } else if (inverse && onesided) {
     size = Dim(2) * (size - Dim(1));
   }
-  if (size.known() && size.value() < 1) return c.fail(format("a transform of {} numbers", size.value()));
+  if (size.known() && size.value() < 1) return c.fail(format("its dft_length is {}; it must be 1 or more", size.value()));
   if (onesided && !inverse) size = floordiv(size, 2) + Dim(1);
   dims.back() = Dim(onesided && inverse ? 1 : 2);
   c.set(0, c.dtype(0), std::move(dims));
@@ -124,6 +125,7 @@ Status infer_stft(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   GE_RETURN_IF_ERROR(require_index(c, 1));
   GE_RETURN_IF_ERROR(require_index(c, 3));
+  for (int i : {1, 3}) GE_RETURN_IF_ERROR(require_one(c, i));
   GE_RETURN_IF_ERROR(check_complex(c, 2));
   if (!c.ranked(0)) {
     c.set_unranked(0, c.dtype(0));

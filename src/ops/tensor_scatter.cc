@@ -9,8 +9,8 @@ Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 2));
   GE_RETURN_IF_ERROR(require_index(c, 2));
   std::string mode = attr_string(c.node, "mode", "linear");
-  if (mode != "linear" && mode != "circular") return c.fail(format("mode '{}' is not known", mode));
-  if (c.dtype(0) != c.dtype(1)) return c.fail(format("the update is {}, the cache {}", name(c.dtype(1)), name(c.dtype(0))));
+  if (mode != "linear" && mode != "circular") return c.fail(format("mode '{}' is not known; it is 'linear' or 'circular'", mode));
+  if (c.dtype(0) != c.dtype(1)) return c.fail(format("the update is {}, but the cache is {}; they need one type", name(c.dtype(1)), name(c.dtype(0))));
   c.out[0] = c.type(0);
   if (!c.ranked(0)) return ok();
   GE_TRY(int axis, normalize_axis(c, attr_int(c.node, "axis", -2), c.rank(0)));

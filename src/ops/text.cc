@@ -46,7 +46,7 @@ Status infer_split(InferContext& c) {
     return ok();
   }
   auto dims = c.dims(0);
-  if (dims.size() >= static_cast<size_t>(kMaxRank)) return c.fail(format("{} axes, at most {}", dims.size() + 1, kMaxRank));
+  if (dims.size() >= static_cast<size_t>(kMaxRank)) return c.fail(format("its output would have {} axes; at most {} are possible", dims.size() + 1, kMaxRank));
   dims.push_back(c.fresh("pieces"));
   c.set(0, DType::string, std::move(dims));
   return ok();

@@ -39,15 +39,15 @@ Status upgrade(UpgradeContext& c) {
 
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
-  if (!mode_of(c.node)) return c.fail("the mode is not TF, IDF or TFIDF");
+  if (!mode_of(c.node)) return c.fail(format("attribute mode is '{}'; it must be TF, IDF or TFIDF", attr_string(c.node, "mode", "")));
   if (c.dtype(0) != DType::i32 && c.dtype(0) != DType::i64) return c.fail(format("{} is not a type of input 0", name(c.dtype(0))));
   for (auto* needed : {"ngram_counts", "ngram_indexes", "pool_int64s"})
     if (!ir::has_attr(c.node, needed)) return c.fail(format("attribute {} is missing", needed));
   auto places = attr_ints(c.node, "ngram_indexes");
   int64_t shortest = attr_int(c.node, "min_gram_length", 1), longest = attr_int(c.node, "max_gram_length", 1);
-  if (places.empty() || *std::min_element(places.begin(), places.end()) < 0) return c.fail("ngram_indexes are no places in the output");
+  if (places.empty() || *std::min_element(places.begin(), places.end()) < 0) return c.fail("attribute ngram_indexes must hold places in the output, 0 or more");
   if (shortest < 1 || longest < shortest || attr_int(c.node, "max_skip_count", 0) < 0)
-    return c.fail(format("lengths {} to {}, {} skipped, are not possible", shortest, longest, attr_int(c.node, "max_skip_count", 0)));
+    return c.fail(format("min_gram_length {}, max_gram_length {} and max_skip_count {} are not possible together", shortest, longest, attr_int(c.node, "max_skip_count", 0)));
   Dim size = *std::max_element(places.begin(), places.end()) + 1;
   if (!c.ranked(0)) {
     c.set_unranked(0, DType::f32);

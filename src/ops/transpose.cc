@@ -24,11 +24,11 @@ Status infer(InferContext& c) {
   }
   int rank = c.rank(0);
   auto p = perm_of(c.node, rank);
-  if (p.size() != static_cast<size_t>(rank)) return c.fail(format("perm has {} entries for {} axes", p.size(), rank));
+  if (p.size() != static_cast<size_t>(rank)) return c.fail(format("attribute perm has {} entries for the {} axes of its input; one for each axis is needed", p.size(), rank));
   std::vector<bool> seen(p.size());
   std::vector<Dim> out;
   for (int64_t a : p) {
-    if (a < 0 || a >= rank || seen[static_cast<size_t>(a)]) return c.fail(format("perm is not a permutation of {} axes", rank));
+    if (a < 0 || a >= rank || seen[static_cast<size_t>(a)]) return c.fail(format("attribute perm is not a permutation of {} axes: each of 0 to {} once", rank, rank - 1));
     seen[static_cast<size_t>(a)] = true;
     out.push_back(c.dims(0)[static_cast<size_t>(a)]);
   }

@@ -22,7 +22,7 @@ void where_elements(InferContext& c) {
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 3));
   if (c.dtype(0) != DType::boolean) return c.fail(format("the condition is {}, not bool", name(c.dtype(0))));
-  if (c.dtype(1) != c.dtype(2)) return c.fail(format("inputs are {} and {}", name(c.dtype(1)), name(c.dtype(2))));
+  if (c.dtype(1) != c.dtype(2)) return c.fail(format("its inputs are {} and {}; they need one type", name(c.dtype(1)), name(c.dtype(2))));
   if (!c.ranked(0) || !c.ranked(1) || !c.ranked(2)) {
     c.set_unranked(0, c.dtype(1));
     return ok();

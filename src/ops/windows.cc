@@ -8,15 +8,16 @@ namespace {
 Result<DType> output_type(const InferContext& c) {
   int64_t t = attr_int(c.node, "output_datatype", 1);
   auto d = static_cast<DType>(t);
-  if (t <= 0 || t >= kDTypeCount || bits(d) < 8 || !(is_float(d) || is_integer(d))) return c.fail(format("type {} is no number type", t));
+  if (t <= 0 || t >= kDTypeCount || bits(d) < 8 || !(is_float(d) || is_integer(d))) return c.fail(format("attribute output_datatype = {} is no type of numbers", t));
   return d;
 }
 
 // Integer input i as a size.
 Result<Dim> size_of_input(InferContext& c, int i) {
+  GE_RETURN_IF_ERROR(require_one(c, i));
   auto e = c.elements(i);
   if (!e || e->size() != 1) return c.fresh("size");
-  if ((*e)[0].known() && (*e)[0].value() < 0) return c.fail(format("input {} is {}", i, (*e)[0].value()));
+  if ((*e)[0].known() && (*e)[0].value() < 0) return c.fail(format("input {} is {}; it must be 0 or more", i, (*e)[0].value()));
   return (*e)[0];
 }
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "kernels/isa.h"
 #include "om/expressions.h"
+#include "runtime/fault_text.h"
 #include "runtime/value.h"
 
 namespace ge::runtime {
@@ -214,11 +215,9 @@ Status Binding::prepare_task(size_t t, const Binding* like) {
   }
   auto work = task.kernel->prepare(mine);
   if (!work.ok()) {
-    Error e = std::move(work).take_error();
-    if (e.node.empty()) e.node = name;
-    // A call that no compiler writes: the file's fault, not the caller's.
-    if (e.code == code::kInternal) e.code = code::kParse, e.cause = "the file is damaged, or another version of GE wrote it", e.fix = "compile the model again";
-    return e;
+    auto& failed = *program->tasks[static_cast<size_t>(task.task)];
+    const bool data = segment > 0 || program->segments.size() > 1;
+    return refused_call(std::move(work).take_error(), failed, task.kernel->name, mine, !program->symbols.empty(), data);
   }
   task.work = *std::move(work);
   auto& w = task.work;
@@ -262,9 +261,11 @@ Status Binding::bind_buffers(const om::Package& package) {
         continue;
       }
       if (d < 0)
-        return error(code::kRunFailed, format("'{}' would have the shape {}: a size is negative.", port.name, shape_text(dims)));
+        return error(code::kRunFailed, format("'{}' would have the shape {}: a size is negative.", port.name, shape_text(dims)),
+                     "an input is smaller than what slides over it or is cut from it", "feed sizes that the model is made for");
       if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxBytes)
-        return error(code::kTooLarge, format("'{}' would be too large: {}.", port.name, shape_text(dims)));
+        return error(code::kTooLarge, format("'{}' would be too large: {}{}.", port.name, name(static_cast<DType>(port.dtype)), shape_text(dims)),
+                     format("a tensor holds at most {}", bytes_text(static_cast<double>(kMaxBytes))));
     }
     return bytes;
   };
@@ -291,7 +292,7 @@ Status Binding::bind_buffers(const om::Package& package) {
       case om::BufferKind::arena:
         if (b.bytes < 0 || static_cast<size_t>(b.bytes) >= exprs.size()) return damaged(format("Buffer {} has no size.", i));
         bytes = exprs[static_cast<size_t>(b.bytes)];
-        if ((bytes < 0 && bytes != om::kUnknown) || bytes > kMaxBytes) return error(code::kTooLarge, format("Buffer {} would need {} bytes.", i, bytes));
+        if ((bytes < 0 && bytes != om::kUnknown) || bytes > kMaxBytes) return wrong_size(*program, i, bytes);
         if (b.first < 0 || b.last < b.first || static_cast<size_t>(b.last) >= program->tasks.size())
           return damaged(format("Buffer {} has no lifetime.", i));
         break;
@@ -430,7 +431,8 @@ Status Binding::bind_task(const om::Package& package, int32_t index) {
   for (auto& v : chosen->outs) GE_RETURN_IF_ERROR(bind_view(*v, true, t.kernel->executor, task.name));
   t.int0 = static_cast<int32_t>(ints.size());
   for (int32_t e : chosen->ints) {
-    if (e < 0 || static_cast<size_t>(e) >= exprs.size() || exprs[static_cast<size_t>(e)] == om::kUnknown) return damaged("A parameter is missing.");
+    const bool given = e >= 0 && static_cast<size_t>(e) < exprs.size() && (exprs[static_cast<size_t>(e)] != om::kUnknown || program->exprs[static_cast<size_t>(e)].op() == om::ExprOp::constant);
+    if (!given) return damaged("A parameter is missing.");
     ints.push_back(exprs[static_cast<size_t>(e)]);
   }
   tasks.push_back(std::move(t));

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "runtime/chunk.h"
+#include "runtime/fault_text.h"
 
 namespace ge::runtime {
 
@@ -100,7 +101,7 @@ Status Context::attach(const std::shared_ptr<const Binding>& binding, std::span<
     arena_ = grow_arena(arena_, std::exchange(arena_size_, 0), need, moved);
     if (!moved) kept_.assign(kept_.size(), false);
     if (!arena_)
-      return error(code::kOutOfMemory, format("{} for the arena cannot be had.", bytes_text(static_cast<double>(need))));
+      return no_arena(b, need);
     arena_size_ = need;
     // Its pages come with those of the arena, not with a later shape that is the first to want it.
 #ifdef MADV_POPULATE_WRITE

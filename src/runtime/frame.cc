@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "om/expressions.h"
 #include "runtime/chunk.h"
+#include "runtime/fault_text.h"
 
 namespace ge::runtime {
 namespace {
@@ -87,7 +88,9 @@ Status Frame::attach(Segment& s) {
   if (!b.states.empty()) GE_RETURN_IF_ERROR(x_->states->prepare(b));
   // Memory of no bytes has an address too.
   if (std::any_of(b.buffer_offset.begin(), b.buffer_offset.end(), [](int64_t at) { return at >= 0; }) || b.arena > 0) {
-    GE_TRY(s.block, x_->blocks.take(b.arena));
+    auto block = x_->blocks.take(b.arena);
+    if (!block.ok()) return no_arena(b, static_cast<size_t>(b.arena));
+    s.block = *std::move(block);
   }
   s.keep = b.segment;
   for (size_t i = 0; i < p.buffers.size(); ++i) {
@@ -177,9 +180,14 @@ Status Frame::read_symbol(const om::SymbolT& symbol, int64_t& value) {
   }
   if (value < symbol.min || value > symbol.max) {
     std::string most = symbol.max == INT64_MAX ? "" : format(" to {}", symbol.max);
-    return node_error(code::kRunFailed, program().tasks[static_cast<size_t>(symbol.task)]->name,
-                      format("Size '{}' is {}, allowed are {}{}.", symbol.name, value, symbol.min, most.empty() ? " and more" : most),
-                      "the data say so");
+    int64_t sign;
+    const std::string shown = om::symbol_text(symbol, sign);
+    const om::TaskT* user = nullptr;
+    for (size_t k = 0; k < program().symbols.size(); ++k)
+      if (program().symbols[k].get() == &symbol) user = om::user_of_symbol(program(), k);
+    if (!user) user = program().tasks[static_cast<size_t>(symbol.task)].get();
+    return node_error(code::kRunFailed, user->name, format("{}: {} is {}, allowed are {}{}.", op_of(*user), shown, value, symbol.min, most.empty() ? " and more" : most),
+                      "the data that are fed, or what is computed from them, say so", "check the numbers that the inputs hold");
   }
   return ok();
 }

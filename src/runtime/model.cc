@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "om/reader.h"
+#include "runtime/fault_text.h"
 
 namespace ge::runtime {
 namespace {
@@ -38,45 +39,59 @@ class Buffers : public Sink {
 // Outputs with memory of their own.
 class Fresh : public Sink {
  public:
-  Fresh(std::vector<Value>& outputs, OutputMemory& memory) : outputs_(outputs), memory_(memory) {}
+  Fresh(const om::ProgramT& program, std::vector<Value>& outputs, OutputMemory& memory) : program_(program), outputs_(outputs), memory_(memory) {}
   ~Fresh() override { memory_.keep_up_to(bytes_); }
   Result<std::byte*> tensor(size_t i, DType t, std::span<const int64_t> dims) override {
-    GE_TRY(outputs_[i], make(t, dims));
+    GE_TRY(outputs_[i], make(i, t, dims));
     return const_cast<std::byte*>(outputs_[i].data);
   }
   Status value(size_t i, Value v) override {
-    GE_TRY(outputs_[i], copy(v));
+    GE_TRY(outputs_[i], copy(i, v));
     return ok();
   }
 
  private:
-  Result<Value> make(DType t, std::span<const int64_t> dims) {
-    GE_TRY(int64_t bytes, checked_bytes(t, dims, "an output"));
-    GE_TRY(auto block, memory_.take(bytes));
+  Result<Value> make(size_t i, DType t, std::span<const int64_t> dims) {
+    GE_TRY(int64_t bytes, checked_bytes(t, dims, program_.outputs[i]->name));
+    auto taken = memory_.take(bytes);
+    if (!taken.ok()) return no_output(program_, i, t, dims, bytes);
+    auto block = *std::move(taken);
     bytes_ += bytes;
     std::byte* p = block.get();
     return Value::tensor(t, dims, p, std::move(block));
   }
-  Result<Value> copy(const Value& v) {
+  Result<Value> copy(size_t i, const Value& v) {
     Value out = v;
     for (auto& item : out.items) {
-      GE_TRY(item, copy(item));
+      GE_TRY(item, copy(i, item));
     }
     if (!v.is_tensor()) return out;
-    GE_TRY(out, make(v.dtype, v.dims));
+    GE_TRY(out, make(i, v.dtype, v.dims));
     if (v.bytes()) std::memcpy(const_cast<std::byte*>(out.data), v.data, static_cast<size_t>(v.bytes()));
     return out;
   }
+  const om::ProgramT& program_;
   std::vector<Value>& outputs_;
   OutputMemory& memory_;
   int64_t bytes_ = 0;
 };
 
+std::string_view kind_text(Value::Kind k) {
+  switch (k) {
+    case Value::Kind::tensor: return "a tensor";
+    case Value::Kind::sequence: return "a sequence of tensors";
+    case Value::Kind::optional: return "an optional tensor";
+    case Value::Kind::optional_sequence: return "an optional sequence";
+    case Value::Kind::map_from_i64: case Value::Kind::map_from_text: return "a map";
+    default: return "a sequence of maps";
+  }
+}
+
 // Of the port's kind and type. Sizes are checked when they are bound.
 Status check_input(const om::PortT& port, const Value& v) {
   auto kind = static_cast<Value::Kind>(port.kind);
   auto refuse = [&](std::string what) { return error(code::kInputMismatch, format("Input '{}' {}.", port.name, what)); };
-  if (v.kind != kind) return refuse("is of another kind than the model takes");
+  if (v.kind != kind) return refuse(format("is {}, the model takes {}", kind_text(v.kind), kind_text(kind)));
   if (v.dtype != static_cast<DType>(port.dtype)) return refuse(format("is {}, the model takes {}", name(v.dtype), name(static_cast<DType>(port.dtype))));
   if (kind == Value::Kind::tensor) return ok();
   if (v.is_map()) {
@@ -256,7 +271,7 @@ Result<std::vector<Value>> Model::run(std::span<const Value> inputs, Profile* pr
     return error(code::kInputMismatch, format("The model takes {} inputs, got {}.", p.inputs.size(), inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) GE_RETURN_IF_ERROR(check_input(*p.inputs[i], inputs[i]));
   std::vector<Value> outputs(p.outputs.size());
-  Fresh sink(outputs, *output_memory_);
+  Fresh sink(p, outputs, *output_memory_);
   StateLease states;
   GE_RETURN_IF_ERROR(lease(state, states));
   if (!plain_) {

@@ -40,7 +40,7 @@ Status run_unique(TaskRun& t) {
   if (t.ints().size() != 3) return t.fail("wrong parameters");
   bool flat = !t.ints()[0];
   int64_t axis = t.ints()[1];
-  if (!flat && (axis < 0 || axis >= static_cast<int64_t>(x.dims.size()))) return t.fail(format("axis {} of {}", axis, shape_text(x.dims)));
+  if (!flat && (axis < 0 || axis >= static_cast<int64_t>(x.dims.size()))) return t.fail(format("axis {} is none of a tensor {}", axis, shape_text(x.dims)));
   int64_t outer = 1, inner = 1, entries = flat ? x.count() : x.dims[static_cast<size_t>(axis)];
   for (size_t k = 0; !flat && k < x.dims.size(); ++k)
     if (static_cast<int64_t>(k) != axis) (static_cast<int64_t>(k) < axis ? outer : inner) *= x.dims[k];

@@ -20,7 +20,7 @@ Result<Value> sequence_in(TaskRun& t, size_t i) {
 Result<size_t> position(TaskRun& t, size_t i, size_t n, bool end) {
   GE_TRY(int64_t at, t.integer(i));
   auto count = static_cast<int64_t>(n);
-  if (at < -count || at >= count + end) return t.fail(format("position {} of a sequence of {}", at, n));
+  if (at < -count || at >= count + end) return t.fail(format("position {} of a sequence of {} does not exist", at, n));
   return static_cast<size_t>(at < 0 ? at + count : at);
 }
 
@@ -98,7 +98,7 @@ Status run_concat(TaskRun& t) {
   bool stack = t.ints().size() > 1 && t.ints()[1] != 0;
   auto rank = static_cast<int64_t>(s.items[0].dims.size()) + stack;
   int64_t axis = t.ints().empty() ? 0 : t.ints()[0];
-  if (axis < -rank || axis >= rank) return t.fail(format("axis {} of tensors with {} axes", axis, rank));
+  if (axis < -rank || axis >= rank) return t.fail(format("axis {} is none of tensors with {} axes", axis, rank));
   auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
   for (auto& v : s.items)
     if (stack && static_cast<int64_t>(v.dims.size()) == rank - 1) v.dims.insert(v.dims.begin() + static_cast<int64_t>(at), 1);
@@ -133,18 +133,18 @@ Status piece_sizes(TaskRun& t, int64_t size, std::vector<int64_t>& out) {
   if (!v.is_tensor() || (v.dtype != DType::i32 && v.dtype != DType::i64) || v.dims.size() > 1) return t.fail("split is no list of integers");
   if (v.dims.empty()) {
     int64_t each = number(0);
-    if (each <= 0) return t.fail(format("pieces of {}", each));
+    if (each <= 0) return t.fail(format("split is {}; pieces have 1 element or more", each));
     for (int64_t at = 0; at < size; at += each) out.push_back(std::min(each, size - at));
     return ok();
   }
   int64_t sum = 0;
   for (int64_t i = 0; i < v.dims[0]; ++i) {
     out.push_back(number(i));
-    if (out.back() < 0 || out.back() > size) return t.fail(format("a piece of {} of {}", out.back(), size));
-    if (sum > size - out.back()) return t.fail(format("the pieces add up to more than {}", size));
+    if (out.back() < 0 || out.back() > size) return t.fail(format("a piece of {} cannot be cut from an axis of {}", out.back(), size));
+    if (sum > size - out.back()) return t.fail(format("the pieces add up to more than the {} that the axis has", size));
     sum += out.back();
   }
-  return sum == size ? ok() : Status(t.fail(format("the pieces add up to {} instead of {}", sum, size)));
+  return sum == size ? ok() : Status(t.fail(format("the pieces add up to {}, but the axis has {}", sum, size)));
 }
 
 // ints [axis, keepdims]; in: tensor, split (one number, a list, or none: pieces of 1)
@@ -153,7 +153,7 @@ Status run_split(TaskRun& t) {
   if (!v.is_tensor() || t.ints().size() != 2) return t.fail("input 0 is no tensor");
   auto rank = static_cast<int64_t>(v.dims.size());
   int64_t axis = t.ints()[0];
-  if (axis < -rank || axis >= rank) return t.fail(format("axis {} of a tensor with {} axes", axis, rank));
+  if (axis < -rank || axis >= rank) return t.fail(format("axis {} is none of a tensor with {} axes", axis, rank));
   auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
   std::vector<int64_t> sizes;
   GE_RETURN_IF_ERROR(piece_sizes(t, v.dims[at], sizes));

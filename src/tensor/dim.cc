@@ -399,6 +399,14 @@ Result<int64_t> Dim::eval(const Lookup& lookup) const {
   return sum;
 }
 
+bool Dim::overflows() const {
+  if (!expr_) return false;
+  for (auto& t : expr_->terms)
+    for (auto& a : t.atoms)
+      if (a->symbol.empty() && (a->call == DimCall::overflow || std::any_of(a->args.begin(), a->args.end(), [](auto& x) { return x.overflows(); }))) return true;
+  return false;
+}
+
 void Dim::symbols(std::vector<std::string>& out) const {
   if (known()) return;
   for (auto& t : expr_->terms)

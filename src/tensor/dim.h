@@ -48,6 +48,7 @@ class Dim {
   using Lookup = std::function<std::optional<int64_t>(std::string_view)>;
   Result<int64_t> eval(const Lookup& symbols) const;
   void symbols(std::vector<std::string>& out) const;  // appended, with repetitions
+  bool overflows() const;  // whatever the symbols are: a part of it is DimCall::overflow
   Dim substitute(const std::function<std::optional<Dim>(std::string_view)>& f) const;
 
   // The normal form, for those that translate it: sum of coefficient * product of atoms.

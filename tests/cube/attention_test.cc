@@ -354,7 +354,7 @@ TEST(Attention, RefusesWhatItCannotDo) {
   refuse("rank", [&](Task& t) { t.in[0] = flat.view(); });
   refuse("no V", [](Task& t) { t.in.resize(2); });
   refuse("no output", [](Task& t) { t.out.clear(); });
-  refuse("V does not fit", [&](Task& t) { t.in[2] = three.view(); });
+  refuse("V must be as wide as the output", [&](Task& t) { t.in[2] = three.view(); });
   refuse("mask type", [&](Task& t) { t.in[3] = ids.view(); });
   refuse("mask size", [&](Task& t) { t.in[3] = three.view(); });
   refuse("causal mode", [](Task& t) { t.ints[0] = 3; });

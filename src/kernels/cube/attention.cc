@@ -90,16 +90,16 @@ Status check_sizes(const Call& call, Plan& p) {
   if (o.dims[0] != p.b || o.dims[1] != p.h || o.dims[2] != p.s) return bad("Q and the output differ in shape");
   if (k.dims[0] != p.b || v.dims[0] != p.b) return bad("batch sizes differ");
   if (v.dims[1] != p.hkv || (p.hkv == 0 ? p.h != 0 : p.h % p.hkv != 0))
-    return bad(format("{} heads cannot share {} key and {} value heads", p.h, p.hkv, v.dims[1]));
+    return bad(format("{} heads of queries cannot share {} heads of keys and {} of values: both must be as many, and divide the first", p.h, p.hkv, v.dims[1]));
   p.group = p.hkv ? p.h / p.hkv : 1;
   if (p.t < 0 || p.t > kMaxElements) return bad("the number of keys is out of range");
   const int64_t width = p.bf16 ? 32 : 16;
   if (p.k_packed ? k.dims[2] != panels(p.t) || k.dims[3] != (p.bf16 ? even(p.d) / 2 : p.d) || !dense_panels(k, width)
                  : k.dims[2] != p.t || k.dims[3] != p.d)
-    return bad("K does not fit Q and V");
+    return bad("K must be as wide as Q, and as long as V");
   if (p.v_packed ? v.dims[2] != panels(p.dv) || v.dims[3] != (p.bf16 ? even(p.t) / 2 : p.t) || !dense_panels(v, width)
                  : v.dims[2] != p.t || v.dims[3] != p.dv)
-    return bad("V does not fit the output");
+    return bad("V must be as wide as the output");
   p.copy_q = q.strides[3] != 1 && p.d > 1;
   return ok();
 }

@@ -38,7 +38,7 @@ Result<CastMode> mode_of(const Call& c) {
 Result<Work> prepare(const Call& c) {
   GE_RETURN_IF_ERROR(check_call(c, kName, 1, 1, 1, 1));
   const View &x = c.in[0], &y = c.out[0];
-  if (!same_dims(x, y)) return bad_call(kName, format("sizes differ: {} to {}", dims_text(x), dims_text(y)));
+  if (!same_dims(x, y)) return bad_call(kName, format("the input {} and the output {} differ in shape", dims_text(x), dims_text(y)));
   if (x.dtype != y.dtype && (!is_number(x.dtype) || !is_number(y.dtype)))
     return bad_call(kName, format("cannot convert {} to {}", name(x.dtype), name(y.dtype)));
   auto s = std::make_shared<State>();

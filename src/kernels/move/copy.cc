@@ -176,7 +176,7 @@ void run_rows(const CopyPlan& p, const std::byte* from, std::byte* to, int64_t b
 Result<Work> prepare(const Call& c) {
   GE_RETURN_IF_ERROR(check_call(c, kName, 1, 1, 1, 1));
   if (!same_dims(c.in[0], c.out[0]))
-    return bad_call(kName, format("sizes differ: {} to {}", dims_text(c.in[0]), dims_text(c.out[0])));
+    return bad_call(kName, format("an input {} does not fit the place {} that it has in the output", dims_text(c.in[0]), dims_text(c.out[0])));
   if (size_of(c.in[0].dtype) != size_of(c.out[0].dtype)) return bad_call(kName, "element sizes differ");
   View views[] = {c.in[0], c.out[0]};
   auto plan = std::make_shared<CopyPlan>(plan_copy(Nest::of(views), size_of(c.in[0].dtype)));

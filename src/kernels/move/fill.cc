@@ -57,7 +57,7 @@ Result<Work> prepare_elements(const Call& c) {
   const View& y = c.out[0];
   if (!is_number(y.dtype)) return bad_call(kName, format("cannot make {}", name(y.dtype)));
   if (y.count() != static_cast<int64_t>(c.ints.size()))
-    return bad_call(kName, format("{} elements for {}", c.ints.size(), dims_text(y)));
+    return bad_call(kName, format("there are {} elements for an output {}", c.ints.size(), dims_text(y)));
   Work w;
   w.chunks = c.ints.empty() ? 0 : 1;
   return w;

@@ -41,7 +41,7 @@ Status check(const Call& c) {
     fits = y.dims[i] == want;
   }
   if (!fits)
-    return bad_call(kName, format("{} at {} along axis {} is not {}", dims_text(x), dims_text(idx), axis, dims_text(y)));
+    return bad_call(kName, format("data {} at indices {} along axis {} are not {}", dims_text(x), dims_text(idx), axis, dims_text(y)));
   return ok();
 }
 

@@ -41,7 +41,7 @@ inline Status check_pad(const Call& c, std::string_view kernel) {
     int64_t begin = c.ints[static_cast<size_t>(1 + i)];
     if (begin > kLimit || begin < -kLimit) return bad_call(kernel, "a pad is out of range");
     if (c.ints[0] != 0 && x.dims[i] == 0 && y.count() != 0)
-      return bad_call(kernel, format("there is nothing to pad {} with", dims_text(x)));
+      return bad_call(kernel, format("{} has no elements that it could be padded with", dims_text(x)));
   }
   if (has_input(c, 1) && (c.in[1].dtype != x.dtype || c.in[1].count() != 1))
     return bad_call(kernel, "the constant must be one element of the input's type");

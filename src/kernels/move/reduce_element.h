@@ -58,10 +58,10 @@ inline Status check_gather_elements(const Call& c, std::string_view kernel) {
   const View &x = c.in[0], &idx = c.in[1], &y = c.out[0];
   if (!is_index(idx.dtype) || x.dtype != y.dtype) return bad_call(kernel, "wrong types");
   if (c.ints.size() != 1 || c.ints[0] < 0 || c.ints[0] >= x.rank) return bad_call(kernel, "the axis is wrong");
-  if (idx.rank != x.rank || !same_dims(idx, y)) return bad_call(kernel, format("{} gives {}", dims_text(idx), dims_text(y)));
+  if (idx.rank != x.rank || !same_dims(idx, y)) return bad_call(kernel, format("indices {} cannot give an output {}: both need one shape", dims_text(idx), dims_text(y)));
   for (int i = 0; i < x.rank; ++i)
     if (i != c.ints[0] && idx.dims[i] > x.dims[i])
-      return bad_call(kernel, format("indices {} exceed {}", dims_text(idx), dims_text(x)));
+      return bad_call(kernel, format("indices {} are larger than the data {}", dims_text(idx), dims_text(x)));
   return ok();
 }
 
@@ -75,7 +75,7 @@ inline Status check_scatter_elements(const Call& c, std::string_view kernel) {
   if (!same_dims(x, y) || !same_dims(idx, up) || idx.rank != x.rank) return bad_call(kernel, "sizes do not fit");
   for (int i = 0; i < x.rank; ++i)
     if (i != c.ints[0] && idx.dims[i] > x.dims[i])
-      return bad_call(kernel, format("indices {} exceed {}", dims_text(idx), dims_text(x)));
+      return bad_call(kernel, format("indices {} are larger than the data {}", dims_text(idx), dims_text(x)));
   return ok();
 }
 
@@ -83,13 +83,13 @@ inline Status check_scatter_elements(const Call& c, std::string_view kernel) {
 inline Status check_tuples(const View& data, const View& idx, const View& block, int batch, std::string_view kernel) {
   if (idx.rank < 1 || batch < 0 || batch > idx.rank - 1 || batch > data.rank) return bad_call(kernel, "wrong ranks");
   int64_t k = idx.dims[idx.rank - 1];
-  if (k > data.rank - batch) return bad_call(kernel, format("tuples of {} into {}", k, dims_text(data)));
+  if (k > data.rank - batch) return bad_call(kernel, format("tuples of {} numbers cannot name places in {}", k, dims_text(data)));
   int lead = idx.rank - 1, rest = data.rank - batch - static_cast<int>(k);
   bool fits = block.rank == lead + rest;
   for (int i = 0; fits && i < lead; ++i) fits = block.dims[i] == idx.dims[i];
   for (int i = 0; fits && i < rest; ++i) fits = block.dims[lead + i] == data.dims[batch + k + i];
   for (int i = 0; fits && i < batch; ++i) fits = data.dims[i] == idx.dims[i];
-  if (!fits) return bad_call(kernel, format("{} at {} is not {}", dims_text(data), dims_text(idx), dims_text(block)));
+  if (!fits) return bad_call(kernel, format("data {} at indices {} are not {}", dims_text(data), dims_text(idx), dims_text(block)));
   return ok();
 }
 

@@ -61,7 +61,7 @@ Result<Work> prepare(const Call& c) {
   GE_RETURN_IF_ERROR(check_call(c, kName, 1, 1, 1, 1));
   const View &x = c.in[0], &y = c.out[0];
   if (x.count() != y.count())
-    return bad_call(kName, format("counts differ: {} to {}", dims_text(x), dims_text(y)));
+    return bad_call(kName, format("{} cannot become {}: the numbers of elements differ", dims_text(x), dims_text(y)));
   if (size_of(x.dtype) != size_of(y.dtype)) return bad_call(kName, "element sizes differ");
   auto s = std::make_shared<State>();
   s->element = size_of(x.dtype);

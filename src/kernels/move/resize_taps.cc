@@ -71,7 +71,7 @@ Status check_resize(const Call& c, std::string_view kernel) {
   for (size_t i = 0; i < rank; ++i) {
     if (!std::isfinite(p.scales[i]) || !std::isfinite(p.roi_start[i]) || !std::isfinite(p.roi_end[i])) return bad_call(kernel, "a scale is not a number");
     if (p.scales[i] < 0) return bad_call(kernel, "a scale is negative");
-    if (x.dims[i] == 0 && y.dims[i] != 0 && y.count() != 0) return bad_call(kernel, format("cannot stretch {} to {}", dims_text(x), dims_text(y)));
+    if (x.dims[i] == 0 && y.dims[i] != 0 && y.count() != 0) return bad_call(kernel, format("{} cannot be stretched to {}: it has no elements", dims_text(x), dims_text(y)));
     // Tables are made of these.
     if (y.dims[i] > (int64_t{1} << 26) || x.dims[i] > (int64_t{1} << 26)) return bad_call(kernel, "an axis is too long");
     if (c.ints[4] != 0 && y.dims[i] > 0 && x.dims[i] > 0) {

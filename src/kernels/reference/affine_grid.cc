@@ -13,7 +13,7 @@ Result<Work> prepare(const Call& c) {
   if (!plain_float(t.dtype) || y.dtype != t.dtype) return bad(kName, "wrong types");
   int r = y.rank - 2;
   if ((r != 2 && r != 3) || t.rank != 3 || t.dims[0] != y.dims[0] || t.dims[1] != r || t.dims[2] != r + 1 || y.dims[r + 1] != r)
-    return bad(kName, "theta does not fit the size");
+    return bad(kName, "theta must be one matrix [n, n + 1] for each image of the size, of n spatial axes");
   Work w;
   w.chunks = y.count() ? y.dims[0] : 0;
   return w;

@@ -156,7 +156,7 @@ Result<Work> prepare_rotary(const Call& c) {
   const View& x = c.in[0];
   if (!plain_float(x.dtype) || x.rank != 4 || c.out[0].dtype != x.dtype || !same_dims(x, c.out[0])) return bad(kRotary, "output unlike the input");
   const int64_t width = c.ints[1];
-  if (width < 0 || width % 2 || width > x.dims[3]) return bad(kRotary, format("{} of {} cannot be turned", width, x.dims[3]));
+  if (width < 0 || width % 2 || width > x.dims[3]) return bad(kRotary, format("{} of the {} features of a head cannot be turned", width, x.dims[3]));
   for (size_t i : {1, 2}) {
     const View& t = c.in[i];
     bool good = plain_float(t.dtype) && t.rank == (present(c, 3) ? 2 : 3) && t.dims[t.rank - 1] == width / 2;

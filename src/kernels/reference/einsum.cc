@@ -49,7 +49,7 @@ Result<Work> prepare(const Call& c) {
     int64_t size = 1;
     for (auto& v : c.in) {
       if (v.dims[a] == 1) continue;
-      if (size != 1 && size != v.dims[a]) return bad(kName, format("sizes {} and {} of one label", size, v.dims[a]));
+      if (size != 1 && size != v.dims[a]) return bad(kName, format("one label has the sizes {} and {}", size, v.dims[a]));
       size = v.dims[a];
     }
     if (y.dims[a] != size && y.dims[a] != 1) return bad(kName, "wrong size of output");

@@ -123,7 +123,7 @@ Result<Work> prepare_one_hot(const Call& c) {
   if (c.ints.size() != 1 || c.ints[0] < 0 || c.ints[0] > idx.rank || y.rank != idx.rank + 1) return bad_call(kName, "the axis is wrong");
   for (int i = 0; i < idx.rank; ++i)
     if (idx.dims[i] != y.dims[i < c.ints[0] ? i : i + 1])
-      return bad_call(kName, format("{} does not give {}", dims_text(idx), dims_text(y)));
+      return bad_call(kName, format("indices {} cannot give an output {}", dims_text(idx), dims_text(y)));
   return one_chunk(c);
 }
 Status run_one_hot(const Call& c, int64_t) {
@@ -148,7 +148,7 @@ Result<Work> prepare_compress(const Call& c) {
   if (c.ints.size() != 1 || c.ints[0] < -1 || c.ints[0] >= x.rank) return bad_call(kName, "the axis is wrong");
   bool fits = c.ints[0] < 0 ? y.rank == 1 : y.rank == x.rank;
   for (int i = 0; fits && c.ints[0] >= 0 && i < x.rank; ++i) fits = i == c.ints[0] || x.dims[i] == y.dims[i];
-  if (!fits) return bad_call(kName, format("{} does not give {}", dims_text(x), dims_text(y)));
+  if (!fits) return bad_call(kName, format("an input {} cannot give an output {}", dims_text(x), dims_text(y)));
   return one_chunk(c);
 }
 Status run_compress(const Call& c, int64_t) {

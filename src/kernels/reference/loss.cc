@@ -16,9 +16,9 @@ Result<Work> prepare(const Call& c) {
   if (!plain_float(x.dtype) || y.dtype != x.dtype || !move::is_index(t.dtype)) return bad(kName, "wrong types");
   if (x.rank < 2 || t.rank != x.rank - 1) return bad(kName, "wrong ranks");
   for (int a = 0; a < t.rank; ++a)
-    if (t.dims[a] != x.dims[a ? a + 1 : 0]) return bad(kName, "target does not fit the input");
+    if (t.dims[a] != x.dims[a ? a + 1 : 0]) return bad(kName, "the target must have the shape of the input without its axis of classes");
   if (present(c, 2) && (!plain_float(c.in[2].dtype) || c.in[2].rank != 1 || c.in[2].dims[0] != x.dims[1]))
-    return bad(kName, "not one weight for each class");
+    return bad(kName, "there must be one weight for each class");
   if (c.ints[0] < kNone || c.ints[0] > kMean) return bad(kName, "unknown reduction");
   if (c.ints[0] == kNone ? !same_dims(y, t) : y.rank != 0) return bad(kName, "wrong shape of output");
   return Work{};

@@ -44,7 +44,7 @@ Result<Work> prepare_reshape(const Call& c) {
   GE_RETURN_IF_ERROR(check_call(c, kName, 1, 1, 1, 1));
   GE_RETURN_IF_ERROR(same_type(c, kName));
   if (c.in[0].count() != c.out[0].count())
-    return bad_call(kName, format("counts differ: {} to {}", dims_text(c.in[0]), dims_text(c.out[0])));
+    return bad_call(kName, format("{} cannot become {}: the numbers of elements differ", dims_text(c.in[0]), dims_text(c.out[0])));
   return one_chunk(c);
 }
 Status run_reshape(const Call& c, int64_t) {
@@ -98,7 +98,7 @@ Result<Work> prepare_slice(const Call& c) {
     if (n == 0) continue;
     if (__builtin_mul_overflow(n - 1, step, &last) || __builtin_add_overflow(last, first, &last) || first < 0 ||
         first >= x.dims[i] || last < 0 || last >= x.dims[i])
-      return bad_call(kName, format("{} from {} by {} leaves {}", dims_text(y), first, step, dims_text(x)));
+      return bad_call(kName, format("a slice {} from {} in steps of {} is not within {}", dims_text(y), first, step, dims_text(x)));
   }
   return one_chunk(c);
 }

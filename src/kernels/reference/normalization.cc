@@ -130,7 +130,7 @@ Result<Work> prepare_batch(const Call& c) {
   int64_t channels = c.in[0].rank > 1 ? c.in[0].dims[1] : 1;
   for (size_t i = 1; i < 5; ++i)
     if (!plain_float(c.in[i].dtype) || c.in[i].rank != 1 || c.in[i].dims[0] != channels)
-      return bad(kName, format("input {} is not one number for each channel", i));
+      return bad(kName, format("input {} must have one number for each channel", i));
   Work w;
   w.chunks = cut(c.out[0].count(), 40);
   return w;
@@ -164,7 +164,7 @@ Result<Work> prepare_statistics(const Call& c) {
   const int64_t channels = c.in[1].dims[0];
   for (size_t i = 1; i < c.out.size(); ++i)
     if (wanted(c, i) && (!plain_float(c.out[i].dtype) || c.out[i].rank != 1 || c.out[i].dims[0] != channels))
-      return bad(kName, format("output {} is not one number for each channel", i));
+      return bad(kName, format("output {} must have one number for each channel", i));
   w.chunks = statistics_chunks(c);
   return w;
 }

@@ -10,8 +10,8 @@ namespace ge::kernels::move {
 namespace {
 
 Result<int> axis_of(const Call& c, std::string_view kernel, size_t parameters) {
-  if (c.ints.size() != parameters || c.ints[0] < 0 || c.ints[0] >= c.in[0].rank)
-    return bad_call(kernel, "the axis or the parameters are wrong");
+  if (c.ints.size() != parameters) return bad_call(kernel, "has a wrong number of parameters");
+  if (c.ints[0] < 0 || c.ints[0] >= c.in[0].rank) return bad_call(kernel, format("there is no axis {} in {}", c.ints[0], dims_text(c.in[0])));
   if (!is_number(c.in[0].dtype)) return bad_call(kernel, format("cannot order {}", name(c.in[0].dtype)));
   return static_cast<int>(c.ints[0]);
 }
@@ -49,7 +49,7 @@ Result<Work> prepare_top_k(const Call& c) {
   if (!has_output(c, 0)) values = indices;
   if (!has_output(c, 1)) indices = values;
   if (!fits_but_for(x, values, axis, false) || !same_dims(values, indices) || values.dims[axis] > x.dims[axis])
-    return bad_call(kName, format("{} of {}", dims_text(values), dims_text(x)));
+    return bad_call(kName, format("{} cannot be taken of {}: k is at most what the axis has, and other axes stay", dims_text(values), dims_text(x)));
   View views[] = {x, values, indices};
   LineSet s = LineSet::of(views, axis);
   if (s.length[1] == 0) s.chunks = 0;
@@ -91,7 +91,7 @@ Result<Work> prepare_arg_max(const Call& c) {
   const View &x = c.in[0], &y = c.out[0];
   if (y.dtype != DType::i64) return bad_call(kName, "the output is not i64");
   if (!fits_but_for(x, y, axis, true) || (y.rank == x.rank && y.dims[axis] != 1))
-    return bad_call(kName, format("{} does not give {}", dims_text(x), dims_text(y)));
+    return bad_call(kName, format("an input {} cannot give an output {}", dims_text(x), dims_text(y)));
   if (x.dims[axis] == 0 && y.count() > 0) return bad_call(kName, "the axis has no elements");
   View views[] = {x, y};
   return work_of(LineSet::of(views, axis));

@@ -22,7 +22,7 @@ Status check_granularity(const Call& c, std::string_view kernel) {
   const View& x = c.in[0];
   const int64_t axis = c.ints[0], block = c.ints[1];
   if (axis < -1 || axis >= x.rank) return bad(kernel, "the axis of the blocks is out of range");
-  if (axis >= 0 && (block < 1 || block > kMaxCount)) return bad(kernel, format("blocks of {}", block));
+  if (axis >= 0 && (block < 1 || block > kMaxCount)) return bad(kernel, format("blocks of {} elements are not possible", block));
   for (size_t i = 1; i < 3; ++i) {
     if (!present(c, i)) continue;
     const View& v = c.in[i];

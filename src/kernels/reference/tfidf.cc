@@ -60,9 +60,9 @@ Result<Ngrams> ngrams(const Call& c, int64_t places) {
         GE_RETURN_IF_ERROR(add(g, pool.subspan(static_cast<size_t>(at), static_cast<size_t>(length)), number));
   }
   if (static_cast<size_t>(number) != g.place.size() || (!c.floats.empty() && c.floats.size() != g.place.size()))
-    return bad(kName, format("{} n-grams, {} places, {} weights", number, g.place.size(), c.floats.size()));
+    return bad(kName, format("the pool has {} n-grams, ngram_indexes {} and weights {}; as many of each are needed", number, g.place.size(), c.floats.size()));
   for (int64_t at : g.place)
-    if (at < 0 || at >= places) return bad(kName, format("place {} of {}", at, places));
+    if (at < 0 || at >= places) return bad(kName, format("place {} of an n-gram is outside of an output of {}", at, places));
   return g;
 }
 
