@@ -116,6 +116,9 @@ Error failed(const ProgramT& p, size_t i, std::span<const int64_t> symbols, cons
                          "an axis, a size or a position among them is out of range", "check the numbers that the inputs hold")
                  : error(code::kInputMismatch, format("{}these input sizes do not fit the model{}{}.", at, reason, with),
                          "sizes of the inputs contradict each other", "check the inputs' shapes against the model's");
+  // A division by zero of numbers alone is how an overflow is spelt.
+  if (numbers.empty() && why == kDivision)
+    e = error(code::kTooLarge, format("{}what it makes would have more elements than 64 bits count.", at), "", "check the numbers and attributes that its sizes are computed from");
   if (at.empty()) e.message[0] = static_cast<char>(e.message[0] - 'a' + 'A');
   if (user) e.node = user->name;
   return e;

@@ -78,6 +78,15 @@ TEST(FaultText, WhatTakesTheMemory) {
   EXPECT_THAT(o.text(), HasSubstr("output 'y'"));
 }
 
+TEST(FaultText, MoreElementsThanCanBeCounted) {
+  auto g = ir::parse("graph main(%x: f32[4611686018427387904,4]) -> (%y) {\n  %y = LogSoftmax(%x) {axis=1} @\"soft\"\n}");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  auto c = compile_graph(*std::move(g), {});
+  ASSERT_FALSE(c.ok());
+  EXPECT_EQ(c.error().code, code::kTooLarge) << c.error().text();
+  EXPECT_THAT(c.error().text(), testing::Not(HasSubstr("division")));
+}
+
 TEST(FaultText, KindsOfInputs) {
   auto m = opened("graph main(%s: seq(f32[2])) -> (%y) {\n  %i: i64[] = [0]\n  %y = SequenceAt(%s, %i)\n}");
   auto y = run(*m, {floats({2})});
