@@ -39,9 +39,10 @@ std::string_view TaskRun::text() const {
   return {reinterpret_cast<const char*>(blob.data()), blob.size()};
 }
 
-DType TaskRun::out_type(size_t i) const { return static_cast<DType>(task_.call->outs[i]->dtype); }
+DType TaskRun::out_type(size_t i) const { return i < outputs() ? static_cast<DType>(task_.call->outs[i]->dtype) : DType::none; }
 
 Value::Kind TaskRun::out_kind(size_t i) const {
+  if (!wants(i)) return Value::Kind::tensor;
   return static_cast<Value::Kind>(frame_.program().buffers[static_cast<size_t>(at(inputs() + i).buffer)]->value);
 }
 
@@ -72,6 +73,7 @@ Result<int64_t> TaskRun::integer(size_t i) const {
 }
 
 Result<std::byte*> TaskRun::out(size_t i, DType t, std::span<const int64_t> dims) {
+  if (!wants(i)) return fail(format("output {} is missing", i));
   size_t operand = inputs() + i;
   const BoundView& place = at(operand);
   auto buffer = static_cast<size_t>(place.buffer);

@@ -5,6 +5,7 @@
 
 #include "driver/compare.h"
 #include "ir/parse.h"
+#include "om/reader.h"
 #include "runtime/binding.h"
 
 namespace ge::runtime {
@@ -85,6 +86,22 @@ TEST(FaultText, MoreElementsThanCanBeCounted) {
   ASSERT_FALSE(c.ok());
   EXPECT_EQ(c.error().code, code::kTooLarge) << c.error().text();
   EXPECT_THAT(c.error().text(), testing::Not(HasSubstr("division")));
+}
+
+// A damaged file may call for a value and leave no place for it.
+TEST(FaultText, AnExecutorWithoutItsOutputs) {
+  auto g = ir::parse("graph main(%a: f32[2], %b: f32[2]) -> (%y) {\n  %s = SequenceConstruct(%a, %b)\n  %y = ConcatFromSequence(%s) {axis=0}\n}");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  auto c = compile_graph(*std::move(g), {});
+  ASSERT_TRUE(c.ok()) << c.error().text();
+  for (size_t t = 0; t < c->package.model.programs[0]->tasks.size(); ++t) {
+    auto damaged = om::read(MappedFile::from_bytes(om::to_bytes(c->package)), false);
+    ASSERT_TRUE(damaged.ok());
+    damaged->model.programs[0]->tasks[t]->alternatives[0]->outs.clear();
+    auto m = Model::from(*std::move(damaged), {});
+    if (!m.ok()) continue;
+    EXPECT_FALSE(run(**m, {floats({2}), floats({2})}).ok()) << t;
+  }
 }
 
 TEST(FaultText, KindsOfInputs) {
