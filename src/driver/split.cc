@@ -104,17 +104,18 @@ struct Compiling {
   bool from_cache = false;
 };
 
-Status compile_part(const ir::Graph& graph, const Options& o, const std::string& key, const std::shared_ptr<NamelessFile>& file) {
+Status compile_part(ir::Graph graph, const Options& o, const std::string& key, const std::shared_ptr<NamelessFile>& file) {
   if (!o.debug_dir.empty()) {
     std::error_code e;
     fs::create_directories(o.debug_dir, e);
   }
-  GE_TRY(Compiled done, build(graph, o, {key, {}}, file));
+  GE_TRY(Compiled done, build(std::move(graph), o, {key, {}}, file));
   return om::fill(done.package, *file);
 }
 
-// Every part from the cache or compiled, as many at a time as there are CPUs.
-Status compile_parts(const CutModel& cut, const Options& o, std::vector<Compiling>& out) {
+// Every part from the cache or compiled, as many at a time as there are CPUs. A part's graph goes when a process has it, so
+// that weights can be given back where they are packed: nobody else holds them.
+Status compile_parts(CutModel& cut, const Options& o, std::vector<Compiling>& out) {
   const Shelf shelf(o);
   out.resize(cut.parts.size());
   std::vector<std::function<Status()>> jobs;
@@ -123,18 +124,24 @@ Status compile_parts(const CutModel& cut, const Options& o, std::vector<Compilin
     auto& c = out[i];
     auto& graph = cut.parts[i].graph;
     Options own = part_options(o, cut.parts[i].name);
-    c.key = key_of(graph, own);
+    if (shelf.cached()) c.key = key_of(graph, own);
     if (shelf.cached() && o.cache_mode != "force" && o.debug_dir.empty()) c.package = cache_find(shelf.folder(), c.key);
     c.from_cache = c.package.has_value();
     if (c.from_cache) {
       let_go_of_pages(c.package->weights);   // its checksums were verified
+      graph = {};
       continue;
     }
     GE_TRY(c.file, shelf.file());
     job_of.push_back(i);
-    jobs.push_back([&graph, own, &c] { return compile_part(graph, own, c.key, c.file); });
+    jobs.push_back([&cut, i, own, &c, here = getpid()] {
+      ir::Graph graph = std::move(cut.parts[i].graph);
+      if (getpid() != here)
+        for (auto& other : cut.parts) other.graph = {};
+      return compile_part(std::move(graph), own, c.key, c.file);
+    });
   }
-  auto made = in_processes(jobs, runtime::available_threads());
+  auto made = in_processes(jobs, runtime::available_threads(), [&](size_t k) { cut.parts[job_of[k]].graph = {}; });
   Status first;
   for (size_t k = 0; k < jobs.size(); ++k) {
     auto& c = out[job_of[k]];
@@ -190,7 +197,6 @@ Result<Compiled> compile_split(ir::Graph graph, const Options& o, const Source& 
   GE_TRY(CutModel model, cut(std::move(graph), o));
   std::vector<Compiling> parts;
   GE_RETURN_IF_ERROR(compile_parts(model, o, parts));
-  for (auto& p : model.parts) p.graph = {};   // their weights have been laid out
   om::LinkJob job{{}, model.inputs, model.outputs, output_names};
   std::vector<Json> notes;
   Compiled c;
