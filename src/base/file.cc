@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/mappings.h"
 #include "base/text.h"
@@ -112,60 +113,88 @@ MappedFile::~MappedFile() {
   }
 }
 
-namespace {
+std::string folder_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
 
-Error cannot(const std::string& path, const char* what, int why) {
+Error cannot_write(const std::string& path, const char* what, int why) {
   return error(code::kWrite, format("File {} cannot be {}: {}.", path, what, std::strerror(why)), "",
                "check that the folder exists, is writable and has room");
 }
 
-constexpr size_t kBlock = size_t(8) << 20;   // what is written at a time; pages are let go of in between
+int to_the_disk(int descriptor) { return ::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS ? errno : 0; }
 
-// The parts on disk under a name of their own; 0 or why not.
-int write_aside(const std::string& temporary, std::span<const std::span<const std::byte>> parts, bool durable) {
-  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return errno;
-  auto failed = [&] {
-    int why = errno;
-    ::close(fd), ::unlink(temporary.c_str());
-    return why;
-  };
-  for (auto part : parts) {
-    const std::byte* p = part.data();
-    size_t left = part.size();
-    while (left) {
-      ssize_t n = ::write(fd, p, std::min(left, kBlock));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return failed();
-      let_go_of_pages({p, static_cast<size_t>(n)});
-      p += n, left -= static_cast<size_t>(n);
-    }
+FileAside::FileAside(std::string path) : path_(std::move(path)) {
+  static std::atomic<unsigned> counter{0};
+  aside_ = format("{}.{}.{}.tmp", path_, getpid(), counter.fetch_add(1));
+}
+FileAside::FileAside(FileAside&& other) noexcept
+    : path_(std::move(other.path_)), aside_(std::move(other.aside_)), descriptor_(std::exchange(other.descriptor_, -1)), end_(other.end_), there_(std::exchange(other.there_, false)) {}
+FileAside::~FileAside() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (there_) ::unlink(aside_.c_str());
+}
+
+int FileAside::create() {
+  descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  there_ = descriptor_ >= 0;
+  return there_ ? 0 : errno;
+}
+
+int FileAside::adopt(NamelessFile& file) {
+  there_ = file.link(aside_);
+  return there_ ? 0 : errno;
+}
+
+int FileAside::append(std::span<const std::byte> bytes) {
+  int why = 0;
+  by_blocks(bytes, [&](std::span<const std::byte> block) {
+    if (!why) why = put(end_, block);
+    end_ += block.size();
+  });
+  return why;
+}
+
+int FileAside::put(size_t at, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return errno;
+    at += static_cast<size_t>(n), bytes = bytes.subspan(static_cast<size_t>(n));
   }
-  if (durable && ::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return failed();
-  ::close(fd);
   return 0;
 }
 
-}  // namespace
+int FileAside::close(bool durable) {
+  int why = durable ? to_the_disk(descriptor_) : 0;
+  ::close(std::exchange(descriptor_, -1));
+  return why;
+}
+
+int FileAside::finish() {
+  if (::rename(aside_.c_str(), path_.c_str()) != 0) return errno;
+  there_ = false;
+  return 0;
+}
 
 Status write_files(std::span<const FileContent> files, bool durable) {
-  static std::atomic<unsigned> counter{0};
-  std::vector<std::string> aside;
-  auto failed = [&](size_t index, const char* what, int why, const std::vector<std::string>& made) {
-    for (auto& t : aside) ::unlink(t.c_str());
-    for (auto& m : made) ::unlink(m.c_str());
-    return cannot(files[index].path, what, why);
-  };
-  for (size_t i = 0; i < files.size(); ++i) {
-    std::string temporary = format("{}.{}.{}.tmp", files[i].path, getpid(), counter.fetch_add(1));
-    if (int why = write_aside(temporary, files[i].parts, durable)) return failed(i, "written", why, {});
-    aside.push_back(std::move(temporary));
+  std::vector<FileAside> aside;
+  for (auto& file : files) {
+    auto& f = aside.emplace_back(file.path);
+    int why = f.create();
+    for (size_t i = 0; i < file.parts.size() && !why; ++i) why = f.append(file.parts[i]);
+    if (!why) why = f.close(durable);
+    if (why) return cannot_write(file.path, "written", why);
   }
   std::vector<std::string> made;
-  for (size_t i = 0; i < files.size(); ++i) {
-    bool fresh = ::access(files[i].path.c_str(), F_OK) != 0;
-    if (::rename(aside[i].c_str(), files[i].path.c_str()) != 0) return failed(i, "put in place", errno, made);
-    if (fresh) made.push_back(files[i].path);
+  for (auto& f : aside) {
+    bool fresh = ::access(f.path().c_str(), F_OK) != 0;
+    if (int why = f.finish()) {
+      for (auto& m : made) ::unlink(m.c_str());
+      return cannot_write(f.path(), "put in place", why);
+    }
+    if (fresh) made.push_back(f.path());
   }
   return ok();
 }

@@ -1,12 +1,14 @@
 // Files: a read-only mapping, and writing aside followed by a rename so that no partial file is left.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/nameless.h"
 #include "base/result.h"
 
 namespace ge {
@@ -41,8 +43,53 @@ class MappedFile {
   bool mapped_ = false, owned_ = false;
 };
 
+// The folder that a file of that path lies in; "." where the path names none.
+std::string folder_of(const std::string& path);
+
 // Bytes of an open MappedFile leave this process's memory until they are read again; other memory stays as it is.
 void let_go_of_pages(std::span<const std::byte> bytes);
+
+inline constexpr size_t kPassBlock = size_t(4) << 20;   // what one pass over large bytes holds of them in memory
+// Calls f with one block after another, and lets go of each one's pages behind it. A single block stays: whoever reads
+// so little reads it again.
+template <class F>
+void by_blocks(std::span<const std::byte> bytes, F&& f, size_t block = kPassBlock) {
+  const bool many = bytes.size() > block;
+  while (!bytes.empty()) {
+    auto now = bytes.first(std::min(block, bytes.size()));
+    f(now);
+    if (many) let_go_of_pages(now);
+    bytes = bytes.subspan(now.size());
+  }
+}
+
+// A file that is written beside its path, under a name that nobody else uses, and takes its place in the end. What is not
+// finished goes with it.
+class FileAside {
+ public:
+  explicit FileAside(std::string path);
+  ~FileAside();
+  FileAside(FileAside&& other) noexcept;
+  FileAside& operator=(const FileAside&) = delete;
+  const std::string& path() const { return path_; }
+  const std::string& aside() const { return aside_; }
+  // Each of these: 0, or errno's reason.
+  int create();
+  int adopt(NamelessFile& file);                  // instead of create()
+  int append(std::span<const std::byte> bytes);   // pages of a mapped file leave memory behind it
+  int put(size_t at, std::span<const std::byte> bytes);
+  int close(bool durable);                        // durable: it is on the disk
+  int finish();                                   // in its place
+ private:
+  std::string path_, aside_;
+  int descriptor_ = -1;
+  size_t end_ = 0;
+  bool there_ = false;
+};
+// The error of a file that cannot be `what` for the reason that errno gave.
+Error cannot_write(const std::string& path, const char* what, int why);
+// The same on the disk, where errno says that it is not: 0 for files that need no such thing.
+int to_the_disk(int descriptor);
 
 struct FileContent {
   std::string path;

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "base/file.h"
 
@@ -39,6 +40,20 @@ void remember_mapping(const std::byte* data, size_t size) {
 void forget_mapping(const std::byte* data) {
   std::lock_guard lock(mutex);
   ranges().erase(reinterpret_cast<uintptr_t>(data));
+}
+
+bool map_again(std::byte* to, std::span<const std::byte> from) {
+  const auto first = reinterpret_cast<uintptr_t>(from.data()), last = (first + from.size() + page() - 1) / page() * page();
+  if (from.empty() || first % page() || reinterpret_cast<uintptr_t>(to) % page()) return false;
+  {
+    std::lock_guard lock(mutex);
+    auto it = ranges().upper_bound(first);
+    if (it == ranges().begin() || last > std::prev(it)->second) return false;
+  }
+  // Of size 0: a shared mapping stays where it is, and its pages are mapped anew.
+  if (mremap(const_cast<std::byte*>(from.data()), 0, last - first, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED) return true;
+  if (mmap(to, last - first, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) throw std::bad_alloc();
+  return false;
 }
 
 void let_go_of_pages(std::span<const std::byte> bytes) {

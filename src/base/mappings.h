@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace ge {
 
 void remember_mapping(const std::byte* data, size_t size);
 void forget_mapping(const std::byte* data);
+
+// The same pages of a mapped file appear a second time, at `to`, in place of plain memory that the caller has mapped there;
+// false: they are no such pages, or stand askew, and nothing changed.
+bool map_again(std::byte* to, std::span<const std::byte> from);
 
 }  // namespace ge

@@ -133,7 +133,7 @@ Status end(Child& c) {
 
 }  // namespace
 
-std::vector<Status> in_processes(const std::vector<std::function<Status()>>& jobs, int most) {
+std::vector<Status> in_processes(const std::vector<std::function<Status()>>& jobs, int most, const std::function<void(size_t)>& begun) {
   std::vector<Status> out(jobs.size());
   std::vector<Child> running;
   size_t next = 0;
@@ -142,6 +142,7 @@ std::vector<Status> in_processes(const std::vector<std::function<Status()>>& job
       Child c{next, 0, -1, {}};
       if (start(jobs[next], c)) running.push_back(std::move(c));
       else out[next] = run(jobs[next]);
+      if (begun) begun(next);
       ++next;
     }
     std::vector<pollfd> waiting;

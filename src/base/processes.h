@@ -10,6 +10,7 @@ namespace ge {
 
 // Runs every job, each in a process of its own, at most `most` at a time. Its Status comes back; what it did to
 // memory does not. A process that ends without one gives an error. Where none can be made the job runs in this one.
-std::vector<Status> in_processes(const std::vector<std::function<Status()>>& jobs, int most);
+// begun, if given: called in this process when a job's has been started, which has its own memory from then on.
+std::vector<Status> in_processes(const std::vector<std::function<Status()>>& jobs, int most, const std::function<void(size_t)>& begun = {});
 
 }  // namespace ge

@@ -1,54 +1,58 @@
 #include "base/spill.h"
 
-#include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
-#include <sys/statfs.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <string>
+#include <mutex>
+#include <span>
+#include <vector>
 
 #include "base/mappings.h"
+#include "base/nameless.h"
 
 namespace ge {
 namespace {
 
+constexpr size_t kHugePage = size_t(2) << 20;
+
+std::mutex mutex;
+std::vector<const std::string*> beside;   // of each Spill that lives
 std::atomic<int> spills{0};
+// A child of a fork, whatever other threads were at, finds it open.
+[[maybe_unused]] const int at_fork = pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
 
-constexpr long kTmpfs = 0x01021994, kRamfs = 0x858458f6;   // files that lie in memory themselves
-
-// An open file without a name and with room for so many bytes, or -1. Room is taken now: without it a write to
-// the mapping would end the process.
-int nameless_file(size_t bytes) {
-  const char* given = std::getenv("TMPDIR");
-  std::string folder = given && *given ? given : "/tmp";
-  struct statfs where {};
-  if (statfs(folder.c_str(), &where) != 0 || where.f_type == kTmpfs || where.f_type == kRamfs) return -1;
-  int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    std::string name = folder + "/ge_spill_XXXXXX";
-    fd = mkostemp(name.data(), O_CLOEXEC);
-    if (fd >= 0) unlink(name.c_str());
+std::shared_ptr<NamelessFile> file_behind() {
+  std::vector<std::string> folders;
+  {
+    std::lock_guard lock(mutex);
+    for (auto* folder : beside)
+      if (!folder->empty()) folders.push_back(*folder);
   }
-  if (fd >= 0 && posix_fallocate(fd, 0, static_cast<off_t>(bytes)) != 0) {
-    close(fd);
-    return -1;
-  }
-  return fd;
+  auto others = temporary_folders();
+  folders.insert(folders.end(), others.begin(), others.end());
+  return NamelessFile::make(folders);
 }
 
 }  // namespace
 
-Spill::Spill() { ++spills; }
-Spill::~Spill() { --spills; }
+Spill::Spill(std::string folder) : beside_(std::move(folder)) {
+  std::lock_guard lock(mutex);
+  beside.push_back(&beside_);
+  ++spills;
+}
+Spill::~Spill() {
+  std::lock_guard lock(mutex);
+  beside.erase(std::find(beside.begin(), beside.end(), &beside_));
+  --spills;
+}
 bool spilling() { return spills > 0; }
 
 std::shared_ptr<std::byte> large_block(size_t bytes) {
   if (spilling())
-    if (int fd = nameless_file(bytes); fd >= 0) {
-      void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-      close(fd);
+    if (auto file = file_behind(); file && file->reserve(bytes)) {
+      void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor(), 0);
       if (p != MAP_FAILED) {
         auto* block = static_cast<std::byte*>(p);
         remember_mapping(block, bytes);
@@ -60,6 +64,8 @@ std::shared_ptr<std::byte> large_block(size_t bytes) {
     }
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;
+  // Written once from end to end: the fewer pages there are, the less it costs that they are new.
+  if (bytes >= 2 * kHugePage) madvise(p, bytes, MADV_HUGEPAGE);
   return {static_cast<std::byte*>(p), [bytes](std::byte* q) { munmap(q, bytes); }};
 }
 

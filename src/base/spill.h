@@ -4,21 +4,26 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace ge {
 
 class Spill {
  public:
-  Spill();
+  // beside: a folder whose disk is tried before those for temporary files, or empty.
+  explicit Spill(std::string beside = "");
   ~Spill();
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
+
+ private:
+  std::string beside_;
 };
 
 bool spilling();
 
-// Zeros, of a page's alignment; null where there is no memory. The file lies in TMPDIR; without room there the block is
-// plain memory.
+// Zeros, of a page's alignment; null where there is no memory. Where no folder lies on a disk that has room the block
+// is plain memory.
 std::shared_ptr<std::byte> large_block(size_t bytes);
 
 }  // namespace ge

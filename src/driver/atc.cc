@@ -136,6 +136,7 @@ Status build(const Arguments& a, const std::vector<std::string>& arguments) {
   Options o;
   for (auto& [name, value] : a.options) GE_RETURN_IF_ERROR(set_option(o, name, value));
   o.command = command_without_paths(arguments);
+  o.output_dir = folder_of(path);
   say("[GE] Graph build started...\n");
   say(o.reuse_memory ? "[GE] Memory reuse enabled, planning...\n" : "[GE] Memory reuse disabled\n");
   auto c = compile_file(get(a, "model"), o);

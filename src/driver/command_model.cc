@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "driver/run.h"
 #include "driver/tensor_io.h"
@@ -19,6 +20,7 @@ Result<Options> options_of(const CompileCommand& c) {
   std::vector<std::string> words = {"ge compile", std::filesystem::path(c.model).filename().string()};
   for (auto& [name, value] : c.options) words.push_back(format("--{}={}", name, without_folder(name, value)));
   o.command = join(words, " ");
+  if (!c.output.empty()) o.output_dir = folder_of(c.output);
   return o;
 }
 

@@ -43,10 +43,11 @@ std::string parts_text(const Compiled& c) {
 
 }  // namespace
 
-Result<std::string> compile_command(const CompileCommand& c) {
+Result<std::string> compile_command(const CompileCommand& given) {
+  CompileCommand c = given;
+  if (c.output.empty()) c.output = std::filesystem::path(c.model).replace_extension(".om").string();
+  const std::string& path = c.output;
   GE_TRY(auto done, compile_model(c));
-  std::string path = c.output;
-  if (path.empty()) path = std::filesystem::path(c.model).replace_extension(".om").string();
   GE_RETURN_IF_ERROR(om::write(done.package, path));
   return format("{}: {} tasks, {} of weights, {} fused groups, {:.0f} ms\n", path, done.package.model.programs[0]->tasks.size(),
                 bytes_text(static_cast<double>(done.package.weights.size())), fused_groups(done.package), done.milliseconds) + parts_text(done);

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/file.h"
+#include "base/free_memory.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/spill.h"
@@ -137,7 +138,7 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
 lower::LowerOptions lower_options(const Options& o) { return {o.reuse_memory, o.reference, !o.disabled.count("aliases")}; }
 
 Result<Compiled> finish(Compiled c, const Options& o, const Source& source, const std::vector<RuleVerdict>& verdicts,
-                        std::optional<double> moved) {
+                        std::optional<double> moved, std::shared_ptr<NamelessFile> file) {
   // Weights go from the graph into the package one by one: no two of the same are held.
   auto let_go = [&graph = c.graph](ir::ValueId v) {
     auto& constant = graph.value(v).constant;
@@ -145,6 +146,7 @@ Result<Compiled> finish(Compiled c, const Options& o, const Source& source, cons
   };
   lower::LowerOptions lo = lower_options(o);
   lo.read_last = let_go;
+  lo.file = std::move(file);
   lower::LowerReport lowered;
   auto start = std::chrono::steady_clock::now();
   GE_TRY(c.package, lower::lower(c.graph, lo, lowered));
@@ -257,35 +259,46 @@ Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, const Source& 
 
 // Two xxHash64, each of one half of every block: names the source; not a defence against forgery.
 std::string hash_of(std::span<const std::byte> bytes) {
-  constexpr size_t kBlock = size_t(1) << 20;
   uint64_t one = bytes.size(), two = one;
-  for (auto left = bytes; !left.empty();) {
-    auto block = left.first(std::min(kBlock, left.size()));
+  by_blocks(bytes, [&](std::span<const std::byte> block) {
     one = hash64(block.first(block.size() / 2), one), two = hash64(block.subspan(block.size() / 2), two);
-    let_go_of_pages(block);
-    left = left.subspan(block.size());
-  }
+  });
   return format("{:016x}{:016x}", one, two);
 }
 
-// Weights beyond so many bytes are laid out in memory that a file stands behind.
-std::unique_ptr<Spill> spill_for(size_t bytes) {
-  constexpr size_t kLargeModel = size_t(1) << 30;   // below, writing them to a disk takes longer than the memory is worth
-  return bytes >= kLargeModel ? std::make_unique<Spill>() : nullptr;
-}
-
-// So are weights of 16 bits and less, which may grow to floats: several times the model.
-std::unique_ptr<Spill> spill_for(const ir::Graph& g) {
-  constexpr size_t kLargeGrowth = size_t(4) << 20;
-  size_t sum = 0, growth = 0;
+struct Bytes {
+  size_t sum = 0, growth = 0;   // of constants; what narrow ones would grow by as floats
+};
+Bytes bytes_of(const ir::Graph& g) {
+  Bytes b;
   for (size_t i = 0; i < g.value_capacity(); ++i) {
     auto& c = g.value(ir::ValueId{static_cast<int32_t>(i)}).constant;
     if (!c || c->dtype() == DType::string) continue;
-    sum += c->bytes();
+    b.sum += c->bytes();
     const auto wide = static_cast<size_t>(c->count()) * sizeof(float);
-    if (wide > c->bytes()) growth += wide - c->bytes();
+    if (wide > c->bytes()) b.growth += wide - c->bytes();
   }
-  return growth >= kLargeGrowth && growth > sum / 8 ? std::make_unique<Spill>() : spill_for(sum);
+  return b;
+}
+
+// Constants that passes make lie in memory that a file stands behind where they may grow to several times the model,
+// which those of 16 bits and less do, or fill much of what memory is free.
+std::unique_ptr<Spill> spill_for(const ir::Graph& g, const Options& o) {
+  constexpr size_t kLargeGrowth = size_t(4) << 20;
+  const Bytes b = bytes_of(g);
+  const bool grows = b.growth >= kLargeGrowth && b.growth > b.sum / 8;
+  return grows || b.sum > free_memory() / 2 ? std::make_unique<Spill>(o.output_dir) : nullptr;
+}
+
+// Before a graph is there: by the size of its file.
+std::unique_ptr<Spill> spill_for(size_t bytes, const Options& o) { return bytes > free_memory() / 2 ? std::make_unique<Spill>(o.output_dir) : nullptr; }
+
+// The file in which large weights are laid out: on the output's disk, where it becomes the output; elsewhere where they are
+// not to be held in memory.
+std::shared_ptr<NamelessFile> file_for(const ir::Graph& g, const Options& o) {
+  constexpr size_t kLargeWeights = size_t(4) << 20;
+  if (!spilling() && (o.output_dir.empty() || bytes_of(g).sum < kLargeWeights)) return nullptr;
+  return NamelessFile::make(work_folders(o));
 }
 
 }  // namespace
@@ -310,8 +323,16 @@ Status name_model(om::ModelT& model, Json& notes, const Options& o, const Source
   return ok();
 }
 
-Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source) {
-  const auto spill = spill_for(graph);
+std::vector<std::string> work_folders(const Options& o) {
+  std::vector<std::string> out;
+  if (!o.output_dir.empty()) out.push_back(o.output_dir);
+  auto others = temporary_folders();
+  out.insert(out.end(), others.begin(), others.end());
+  return out;
+}
+
+Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source, std::shared_ptr<NamelessFile> file) {
+  const auto spill = spill_for(graph, o);
   bool check = o.verify || !o.eps.empty(), both = (o.verify || o.precision.check) && !o.reference;
   ir::Graph kept = check || both ? graph : ir::Graph();
   GE_TRY(Compiled c, run_passes(std::move(graph), o));
@@ -329,20 +350,21 @@ Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source) 
   }
   kept = {};
   malloc_trim(0);  // what the passes are through with, before the weights are laid out
-  return finish(std::move(c), o, source, verdicts, moved);
+  if (!file) file = file_for(c.graph, o);
+  return finish(std::move(c), o, source, verdicts, moved, std::move(file));
 }
 
 Result<Compiled> compile_file(const std::string& path, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   GE_TRY(auto file, MappedFile::open(path));
-  const auto spill = spill_for(file->bytes().size());
+  const auto spill = spill_for(file->bytes().size(), options);
   return timed(import_onnx_file(file, path, {options.feed}), options, {hash_of(file->bytes()), file}, start);
 }
 
 Result<Compiled> compile_bytes(std::span<const std::byte> bytes, const Options& options) {
   auto start = std::chrono::steady_clock::now();
   auto file = MappedFile::over(bytes);   // what is compiled keeps nothing of it
-  const auto spill = spill_for(bytes.size());
+  const auto spill = spill_for(bytes.size(), options);
   return timed(import_onnx(file, "", {options.feed}), options, {hash_of(bytes), file}, start);
 }
 

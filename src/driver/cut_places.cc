@@ -74,14 +74,25 @@ Line line_up(const ir::Graph& g, const ir::Graph& typed) {
     at[static_cast<size_t>(id.v)] = static_cast<int>(line.nodes.size());
     line.nodes.push_back(id);
   }
-  std::set<const Tensor*> weights;
+  // Weights that lie in the model or are computed from such; each counts where it is met first.
+  std::set<const void*> met;
+  auto weight = [&](ValueId v) -> double {
+    auto& x = g.value(v);
+    if (x.constant) return met.insert(x.constant.get()).second ? static_cast<double>(x.constant->bytes()) : 0;
+    auto& type = typed.value(v).type;
+    const bool computed = x.producer && constant[static_cast<size_t>(x.producer.v)] && type.kind == ir::TypeKind::tensor && type.is_static();
+    if (!computed || !met.insert(&x).second) return 0;
+    double bytes = static_cast<double>(std::max<int64_t>(size_of(type.dtype), 1));
+    for (auto& d : type.dims) bytes *= static_cast<double>(std::max<int64_t>(d.value(), 0));
+    return bytes;
+  };
   line.cost.push_back(0);
   line.crossing.assign(line.nodes.size() + 1, 0);
   for (size_t i = 0; i < line.nodes.size(); ++i) {
     auto& n = g.node(line.nodes[i]);
     double cost = kNodeCost * static_cast<double>(nodes_in(n));
     for (ValueId v : n.inputs)
-      if (v && g.value(v).constant && weights.insert(g.value(v).constant.get()).second) cost += static_cast<double>(g.value(v).constant->bytes());
+      if (v) cost += weight(v);
     line.cost.push_back(line.cost.back() + cost);
     for (ValueId v : n.outputs) {
       if (!v) continue;

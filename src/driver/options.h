@@ -64,6 +64,7 @@ struct Options {
   std::string debug_dir;                 // the graph after each pass, as text
   std::string cache_mode;                // enable, force or disable; empty: the parts of a split model alone
   std::string cache_dir;                 // empty: the user's cache folder
+  std::string output_dir;                // where the result will be written; large weights are laid out on its disk. Empty: not known
 };
 
 // Sets an option by its name as users type it, from text: the one table behind atc's flags, ge compile's

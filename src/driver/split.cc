@@ -3,12 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <functional>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/nameless.h"
 #include "base/processes.h"
 #include "base/text.h"
 #include "driver/cache.h"
@@ -55,62 +56,67 @@ std::string key_of(const ir::Graph& g, const Options& o) {
   return key;
 }
 
-// Where a part's .om lies until it has been opened.
+// The cache of parts, if there is one.
 class Shelf {
  public:
-  static Result<std::shared_ptr<Shelf>> make(const Options& o) {
-    auto s = std::make_shared<Shelf>();
-    s->cached_ = o.cache_mode != "disable";
-    s->folder_ = cache_folder(o.cache_dir);
+  explicit Shelf(const Options& o) : cached_(o.cache_mode != "disable"), folder_(cache_folder(o.cache_dir)), folders_(work_folders(o)) {
+    if (!cached_) return;
     std::error_code e;
-    if (s->cached_) fs::create_directories(s->folder_, e);
-    if (s->cached_ && !e && ::access(s->folder_.c_str(), W_OK) == 0) return s;
-    if (s->cached_) log(LogLevel::warning, format("The cache folder {} cannot be written: parts are compiled anew each time.", s->folder_));
-    s->cached_ = false;
-    s->folder_ = fs::temp_directory_path(e).string();
-    if (e) return error(code::kWrite, format("There is no folder for temporary files: {}.", e.message()), "", "set TMPDIR");
-    return s;
+    fs::create_directories(folder_, e);
+    cached_ = !e && ::access(folder_.c_str(), W_OK) == 0;
+    if (cached_) folders_.insert(folders_.begin(), folder_);
+    else log(LogLevel::warning, format("The cache folder {} cannot be written: parts are compiled anew each time.", folder_));
   }
   bool cached() const { return cached_; }
   const std::string& folder() const { return folder_; }
-  // A name that nobody else writes; the cache removes what is left of such after an hour.
-  std::string aside(const std::string& key) const {
-    static std::atomic<unsigned> counter{0};
-    return format("{}/{}.{}.{}.part.tmp", folder_, key, getpid(), counter.fetch_add(1));
+  // For a process that compiles a part to leave its .om in: nobody else sees it, and nothing is left of a process that was ended.
+  Result<std::shared_ptr<NamelessFile>> file() const {
+    auto made = NamelessFile::make(folders_);
+    if (!made) made = NamelessFile::in_memory();
+    if (!made) return error(code::kWrite, "There is no folder for temporary files.", "", "set TMPDIR");
+    return made;
   }
-  // Opens what was written aside, and keeps it under its key or removes the name.
-  Result<om::Package> open(const std::string& aside, const std::string& key) const {
-    auto file = MappedFile::open(aside);
-    std::error_code e;
-    if (cached_ && file.ok()) fs::rename(aside, format("{}/{}.om", folder_, key), e);
-    if (!cached_ || !file.ok() || e) fs::remove(aside, e);
-    if (!file.ok()) return std::move(file).take_error();
-    return om::read(*file, false);
+  // Opens what was left there, and keeps it under its key.
+  Result<om::Package> open(const std::shared_ptr<NamelessFile>& file, const std::string& key) const {
+    GE_TRY(auto mapped, MappedFile::from_descriptor(::dup(file->descriptor()), "of a part"));
+    GE_TRY(auto package, om::read(mapped, false));
+    if (!cached_) {
+      package.file = file;
+      return package;
+    }
+    const std::string path = format("{}/{}.om", folder_, key);
+    FileAside aside(path);
+    const bool kept = (aside.adopt(*file) == 0 && aside.finish() == 0) || om::write(package, path, false).ok();
+    if (!kept) log(LogLevel::warning, format("A part cannot be kept in the cache folder {}.", folder_));
+    return package;
   }
 
  private:
-  bool cached_ = false;
+  bool cached_;
   std::string folder_;
+  std::vector<std::string> folders_;
 };
 
 struct Compiling {
-  std::string key, aside;
+  std::string key;
+  std::shared_ptr<NamelessFile> file;
   std::optional<om::Package> package;
   bool from_cache = false;
 };
 
-Status compile_part(const ir::Graph& graph, const Options& o, const std::string& key, const std::string& path) {
+Status compile_part(ir::Graph graph, const Options& o, const std::string& key, const std::shared_ptr<NamelessFile>& file) {
   if (!o.debug_dir.empty()) {
     std::error_code e;
     fs::create_directories(o.debug_dir, e);
   }
-  GE_TRY(Compiled done, build(graph, o, {key, {}}));
-  return om::write(done.package, path, false);
+  GE_TRY(Compiled done, build(std::move(graph), o, {key, {}}, file));
+  return om::fill(done.package, *file);
 }
 
-// Every part from the cache or compiled, as many at a time as there are CPUs.
-Status compile_parts(const CutModel& cut, const Options& o, std::vector<Compiling>& out) {
-  GE_TRY(auto shelf, Shelf::make(o));
+// Every part from the cache or compiled, as many at a time as there are CPUs. A part's graph goes when a process has it, so
+// that weights can be given back where they are packed: nobody else holds them.
+Status compile_parts(CutModel& cut, const Options& o, std::vector<Compiling>& out) {
+  const Shelf shelf(o);
   out.resize(cut.parts.size());
   std::vector<std::function<Status()>> jobs;
   std::vector<size_t> job_of;
@@ -118,33 +124,37 @@ Status compile_parts(const CutModel& cut, const Options& o, std::vector<Compilin
     auto& c = out[i];
     auto& graph = cut.parts[i].graph;
     Options own = part_options(o, cut.parts[i].name);
-    c.key = key_of(graph, own);
-    if (shelf->cached() && o.cache_mode != "force" && o.debug_dir.empty()) c.package = cache_find(shelf->folder(), c.key);
+    if (shelf.cached()) c.key = key_of(graph, own);
+    if (shelf.cached() && o.cache_mode != "force" && o.debug_dir.empty()) c.package = cache_find(shelf.folder(), c.key);
     c.from_cache = c.package.has_value();
     if (c.from_cache) {
       let_go_of_pages(c.package->weights);   // its checksums were verified
+      graph = {};
       continue;
     }
-    c.aside = shelf->aside(c.key);
+    GE_TRY(c.file, shelf.file());
     job_of.push_back(i);
-    jobs.push_back([&graph, own, &c] { return compile_part(graph, own, c.key, c.aside); });
+    jobs.push_back([&cut, i, own, &c, here = getpid()] {
+      ir::Graph graph = std::move(cut.parts[i].graph);
+      if (getpid() != here)
+        for (auto& other : cut.parts) other.graph = {};
+      return compile_part(std::move(graph), own, c.key, c.file);
+    });
   }
-  auto made = in_processes(jobs, runtime::available_threads());
+  auto made = in_processes(jobs, runtime::available_threads(), [&](size_t k) { cut.parts[job_of[k]].graph = {}; });
   Status first;
   for (size_t k = 0; k < jobs.size(); ++k) {
     auto& c = out[job_of[k]];
     std::string where = "part " + cut.parts[job_of[k]].name;
     if (made[k].ok()) {
-      auto package = shelf->open(c.aside, c.key);
+      auto package = shelf.open(c.file, c.key);
       if (package.ok()) c.package = *std::move(package);
-      else if (first.ok()) first = Status(std::move(package).take_error()).context(where);
-      continue;
+      else made[k] = std::move(package).take_error();
     }
-    std::error_code e;
-    fs::remove(c.aside, e);
-    if (first.ok()) first = std::move(made[k]).context(where);
+    c.file = nullptr;
+    if (!made[k].ok() && first.ok()) first = std::move(made[k]).context(where);
   }
-  if (shelf->cached()) cache_prune(shelf->folder(), cache_limit());
+  if (shelf.cached()) cache_prune(shelf.folder(), cache_limit());
   return first;
 }
 
@@ -187,7 +197,6 @@ Result<Compiled> compile_split(ir::Graph graph, const Options& o, const Source& 
   GE_TRY(CutModel model, cut(std::move(graph), o));
   std::vector<Compiling> parts;
   GE_RETURN_IF_ERROR(compile_parts(model, o, parts));
-  for (auto& p : model.parts) p.graph = {};   // their weights have been laid out
   om::LinkJob job{{}, model.inputs, model.outputs, output_names};
   std::vector<Json> notes;
   Compiled c;

@@ -436,11 +436,6 @@ Result<ir::Graph> convert_safely(std::shared_ptr<const MappedFile> file,
   return error(code::kOutOfMemory, "There is not enough memory to read the model.");
 }
 
-std::string folder_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 }  // namespace
 
 Result<ir::Graph> import_onnx(std::shared_ptr<const MappedFile> file, const std::string& folder,

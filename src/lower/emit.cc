@@ -26,7 +26,6 @@ class Emitter {
     state_symbols();
     gears();
     ports();
-    if (shared_.weights.size() == 0) shared_.weights.reserve(most_weights());
     for (auto& t : lowered_.tasks) task(t);
     int first = 0;
     for (int end : lowered_.segments) {
@@ -234,57 +233,25 @@ class Emitter {
     p_.buffers.push_back(std::move(b));
   }
 
-  const Tensor& tensor_of(size_t s) const {
-    auto packed = lowered_.packed_of.find(static_cast<int>(s));
-    return packed != lowered_.packed_of.end() ? lowered_.packed[packed->second] : *g_.value(placement_.storages()[s].value).constant;
-  }
-
-  // Address space for all weights, were none equal: growing would hold them twice.
-  size_t most_weights() const {
-    size_t sum = 0;
-    for (size_t s = 0; s < placement_.storages().size(); ++s)
-      if (placement_.storages()[s].kind == StorageKind::weight && lowered_.first[s] >= 0) sum += tensor_of(s).bytes() + om::kWeightAlign;
-    return sum;
-  }
-
   void weight(size_t s) {
-    const Tensor held = tensor_of(s);   // a reference to its memory, that of a packed one the last
-    auto packed = lowered_.packed_of.find(static_cast<int>(s));
-    if (packed != lowered_.packed_of.end()) lowered_.packed[packed->second] = Tensor();
-    const Tensor t = held.dtype() == DType::string ? numbers_of(held) : held;
-    uint64_t h = content_hash(t);
-    auto& weights = shared_.weights;
-    uint64_t offset = UINT64_MAX;
-    auto [low, high] = shared_.by_hash.equal_range(h);
-    for (auto it = low; it != high; ++it)
-      if (it->second.second == t.bytes() && std::memcmp(weights.data() + it->second.first, t.data(), t.bytes()) == 0) offset = it->second.first;
-    if (offset == UINT64_MAX) {
-      offset = weights.append(t.raw(), om::kWeightAlign);
-      shared_.by_hash.emplace(h, std::pair(offset, t.bytes()));
+    StoredWeight w;
+    if (auto packed = lowered_.packed.find(static_cast<int>(s)); packed != lowered_.packed.end()) {
+      w = packed->second;
+    } else {
+      ValueId v = placement_.storages()[s].value;
+      const Tensor t = *g_.value(v).constant;   // a reference to its memory
+      w = shared_.store(t);
+      rest(t);
+      if (options_.read_last) options_.read_last(v);
     }
-    rest(held);
-    if (ValueId v = placement_.storages()[s].value; v && packed == lowered_.packed_of.end() && options_.read_last) options_.read_last(v);
-    auto [at, fresh] = weight_buffer_.emplace(std::pair(offset, t.bytes()), static_cast<int>(p_.buffers.size()));
+    auto [at, fresh] = weight_buffer_.emplace(std::pair(w.offset, w.bytes), static_cast<int>(p_.buffers.size()));
     buffer_of_[s] = at->second;
     if (!fresh) return;
     auto b = std::make_unique<om::BufferT>();
     b->kind = om::BufferKind::weight;
-    b->weight_offset = offset;
-    b->weight_bytes = t.bytes();
+    b->weight_offset = w.offset;
+    b->weight_bytes = w.bytes;
     p_.buffers.push_back(std::move(b));
-  }
-
-  // Strings as the numbers of the package's texts.
-  Tensor numbers_of(const Tensor& strings) {
-    Tensor t(DType::u32, strings.dims());
-    for (size_t i = 0; i < strings.strings().size(); ++i) {
-      auto& s = strings.strings()[i];
-      auto& texts = package_.model.texts;
-      auto [it, fresh] = shared_.texts.emplace(s, static_cast<uint32_t>(s.empty() ? 0 : texts.size() + 1));
-      if (fresh && !s.empty()) texts.push_back(s);
-      t.as<uint32_t>()[i] = it->second;
-    }
-    return t;
   }
 
   std::unique_ptr<om::ViewT> view(const Operand& o) {
@@ -339,7 +306,31 @@ class Emitter {
   std::set<std::string> sourced_;            // symbols that an input or a task gives
 };
 
+Tensor numbers_of(const Tensor& strings, Shared& shared) {
+  Tensor t(DType::u32, strings.dims());
+  for (size_t i = 0; i < strings.strings().size(); ++i) {
+    auto& s = strings.strings()[i];
+    auto& texts = shared.package.model.texts;
+    auto [it, fresh] = shared.texts.emplace(s, static_cast<uint32_t>(s.empty() ? 0 : texts.size() + 1));
+    if (fresh && !s.empty()) texts.push_back(s);
+    t.as<uint32_t>()[i] = it->second;
+  }
+  return t;
+}
+
 }  // namespace
+
+StoredWeight Shared::store(const Tensor& given) {
+  const bool strings = given.dtype() == DType::string;
+  const Tensor t = strings ? numbers_of(given, *this) : given;
+  const uint64_t h = content_hash(t);
+  auto [low, high] = by_hash.equal_range(h);
+  for (auto it = low; it != high; ++it)
+    if (it->second.bytes == t.bytes() && std::memcmp(weights.data() + it->second.offset, t.data(), t.bytes()) == 0) return {it->second.offset, it->second.bytes, given.dtype()};
+  StoredWeight w{weights.append(t.raw(), om::kWeightAlign), t.bytes(), given.dtype()};
+  by_hash.emplace(h, w);
+  return w;
+}
 
 Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, const EmitOptions& options, Shared& shared,
             size_t program, std::vector<std::string>& tensors) {

@@ -2,6 +2,7 @@
 // Private to src/lower.
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <map>
 #include <set>
@@ -39,11 +40,17 @@ struct Source {
   int element = 0, axis = -1;
 };
 
+// Where a weight lies in the store; its dtype tells apart what is the same bytes.
+struct StoredWeight {
+  uint64_t offset, bytes;
+  DType dtype;
+  auto operator<=>(const StoredWeight&) const = default;
+};
+
 struct Lowered {
   std::vector<Task> tasks;
   std::vector<int> first, last;              // of each storage: the tasks that touch it
-  std::vector<Tensor> packed;                // weights that lowering made
-  std::map<int, size_t> packed_of;           // storage -> packed
+  std::map<int, StoredWeight> packed;        // storage -> the weight that lowering made
   std::map<std::string, Source, std::less<>> sources;
   std::vector<int> segments;                 // the task after each one's last
   std::map<int, int> passed;                 // output -> storage of the input that it is: handed on, not copied
@@ -67,9 +74,13 @@ std::set<std::string> symbols_of(const Task& t, const plan::Placement& placement
 struct Shared {
   om::Package package;
   WeightStore weights;
-  std::multimap<uint64_t, std::pair<uint64_t, uint64_t>> by_hash;   // (offset, bytes) by content
+  std::multimap<uint64_t, StoredWeight> by_hash;   // by content
   std::map<std::string, int> kernels;
-  std::map<std::string, uint32_t> texts;       // their numbers
+  std::map<std::string, uint32_t> texts;           // their numbers
+
+  explicit Shared(std::shared_ptr<NamelessFile> file) : weights(std::move(file)) {}
+  // Lays it out, unless an equal one lies there; strings as the numbers of the package's texts.
+  StoredWeight store(const Tensor& t);
 };
 
 struct EmitOptions {
@@ -78,7 +89,7 @@ struct EmitOptions {
 };
 
 // One program: symbols, ports, buffers, tasks, segments; its weights go to the shared ones. tensors: a name for
-// each buffer. What lowering packed is given back as soon as it is written.
+// each buffer.
 Status emit(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered, const EmitOptions& options, Shared& shared,
             size_t program, std::vector<std::string>& tensors);
 

@@ -59,7 +59,7 @@ class Lowering {
   Lowered lowered_;
   std::vector<Task>& tasks_ = lowered_.tasks;
   std::vector<int>&first_ = lowered_.first, &last_ = lowered_.last;
-  std::multimap<uint64_t, int> weight_by_hash_;
+  std::map<StoredWeight, int> storage_of_;       // of weights that lowering made
   std::map<std::string, int> made_of_weights_;   // storage by the call that fills it
   std::set<std::string> reference_;
   std::vector<int> readers_;             // of each constant: nodes that are not lowered yet
@@ -88,17 +88,13 @@ void Lowering::has_read(NodeId id) {
 }
 
 int Lowering::weight_storage(const Tensor& t) {
-  bool strings = t.dtype() == DType::string;  // they have no bytes
-  uint64_t h = strings ? 0 : content_hash(t);
-  auto [a, b] = weight_by_hash_.equal_range(h);
-  for (auto it = a; it != b; ++it)
-    if (lowered_.packed[lowered_.packed_of[it->second]].same_bytes(t)) return it->second;
-  int s = placement_.add_storage({plan::StorageKind::weight, -1, {}, t.dtype(), t.count()});
-  lowered_.packed_of[s] = lowered_.packed.size();
-  lowered_.packed.push_back(t);
+  const StoredWeight w = shared_.store(t);
   rest(t);
-  weight_by_hash_.emplace(h, s);
-  return s;
+  auto [it, fresh] = storage_of_.emplace(w, -1);
+  if (!fresh) return it->second;
+  it->second = placement_.add_storage({plan::StorageKind::weight, -1, {}, t.dtype(), t.count()});
+  lowered_.packed[it->second] = w;
+  return it->second;
 }
 
 Result<std::vector<ops::CallSpec>> Lowering::calls_of(ops::LowerContext& c, NodeId id) {
@@ -511,11 +507,12 @@ Result<int> Lowering::run() {
 
 Result<om::Package> lower(const ir::Graph& g, const LowerOptions& options, LowerReport& report) {
   report = {};
-  Shared shared;
+  Shared shared(options.file);
   GE_TRY(int program, Lowering(g, options, report, shared, false).run());
   std::sort(report.reference_ops.begin(), report.reference_ops.end());
   report.reference_ops.erase(std::unique(report.reference_ops.begin(), report.reference_ops.end()), report.reference_ops.end());
   const size_t weights = shared.weights.size();
+  shared.package.file = shared.weights.file();
   auto held = shared.weights.take();
   shared.package.weights = {held.get(), weights};
   shared.package.keep = held;

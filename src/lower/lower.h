@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct LowerOptions {
   bool reference = false;       // every op by its reference kernel (the meaning; slow)
   bool aliases = true;          // views, parts and in-place; without reuse there are none in any case
   std::function<void(ir::ValueId)> read_last = {};   // called for a constant of the graph that is not read again
+  std::shared_ptr<NamelessFile> file = {};           // weights are laid out there, if it has room; else in memory
 };
 
 struct LowerReport {

@@ -6,8 +6,9 @@
 //   24  u64 checksum of the header and the section table, with this field 0
 //   32  section table: {u32 kind, u32 flags, u64 offset, u64 size, u64 checksum} each
 //
-// Sections: META (FlatBuffers, om.fbs), NOTES (JSON report), SUMS (checksum of each block of the
-// weights), WEIGHTS (page-aligned, mapped; its own checksum field is 0: SUMS covers it). Where the
+// Sections: WEIGHTS (whole pages, mapped; its own checksum field is 0: SUMS covers it), META (FlatBuffers, om.fbs),
+// NOTES (JSON report), SUMS (checksum of each block of the weights). The writer puts the weights first, as they are
+// there first; readers take any order. Where the
 // weights lie in files of their own, META names and sums those, and the last two sections are empty.
 // Unknown sections are skipped. Checksums are xxHash64. Bytes between sections are zero and are checked.
 #pragma once

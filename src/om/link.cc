@@ -64,7 +64,7 @@ class Linker {
     auto entry = std::make_unique<EntryT>();
     entry->name = "main";
     model.entries.push_back(std::move(entry));
-    GE_RETURN_IF_ERROR(weights_.copy(job_.parts, out.package));
+    GE_RETURN_IF_ERROR(weights_.join(job_.parts, out.package));
     out.shared_weights = weights_.shared();
     return out;
   }

@@ -12,7 +12,7 @@ namespace ge::om {
 
 struct LinkPart {
   std::string name;
-  Package package;                    // its weights are let go once they are copied
+  Package package;                    // its weights are let go once they are taken over; its file may become the linked one's
   std::vector<int> inputs, outputs;   // for each port the number of the value that it takes or gives
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/nameless.h"
 #include "om/om_generated.h"
 
 namespace ge::om {
@@ -23,6 +24,7 @@ struct Package {
   std::string notes;                        // the compile report, JSON
   std::span<const std::byte> weights;       // offsets in buffers count from here
   std::shared_ptr<const void> keep;         // what the weights lie in (mapped file or memory)
+  std::shared_ptr<NamelessFile> file;       // if not null: a file of these weights alone, from byte kPage on, that write() may name
   ExternalWeight external_weight = ExternalWeight::none;  // how write() stores the weights, and read() found them
 };
 

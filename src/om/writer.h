@@ -14,7 +14,9 @@ std::vector<std::byte> to_bytes(const Package& p);
 std::vector<std::byte> head_to_bytes(const Package& p);
 // The .om file, and the weight files where p.external_weight asks for such. All are written aside and renamed,
 // the .om last; where one cannot be written, none is left.
-// durable: it is on the disk when this returns.
+// durable: it is on the disk when this returns. Where p.file holds the weights it becomes the .om file, if it can.
 Status write(const Package& p, const std::string& path, bool durable = true);
+// One self-contained file likewise, in a file without a name; where p's weights lie in that file they stay.
+Status fill(const Package& p, const NamelessFile& file);
 
 }  // namespace ge::om

@@ -1,7 +1,5 @@
 #include "tensor/pages.h"
 
-#include <algorithm>
-
 #include "base/file.h"
 #include "base/hash.h"
 
@@ -19,14 +17,8 @@ void rest(std::span<const View> views) {
 }
 
 uint64_t content_hash(const Tensor& t) {
-  constexpr size_t kBlock = size_t{4} << 20;
   auto h = static_cast<uint64_t>(t.dtype());
-  for (auto left = t.raw(); !left.empty();) {
-    auto block = left.first(std::min(kBlock, left.size()));
-    h = hash64(block, h);
-    if (block.size() == kBlock) let_go_of_pages(block);
-    left = left.subspan(block.size());
-  }
+  by_blocks(t.raw(), [&](std::span<const std::byte> block) { h = hash64(block, h); });
   return h;
 }
 

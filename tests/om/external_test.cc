@@ -201,7 +201,7 @@ TEST_P(External, NamesThatLeadElsewhereAreRefused) {
 TEST_P(External, HostileMetadataNeverCrash) {
   write(folder_, GetParam());
   auto bytes = content(folder_ / "m.om");
-  size_t meta = get64(bytes, om::kHeaderBytes + 8), size = get64(bytes, om::kHeaderBytes + 16);
+  auto [entry, meta, size] = section(bytes, om::SectionKind::meta);
   SplitMix64 random{7};
   int opened = 0, bound = 0;
   for (int round = 0; round < 1000; ++round) {

@@ -31,8 +31,8 @@ TEST(Om, EveryTruncationIsAnError) {
 
 TEST(Om, EveryFlipOutsideOfTheWeightsIsAnError) {
   auto bytes = om::to_bytes(compiled().package);
-  size_t weights = get64(bytes, om::kHeaderBytes + 3 * om::kSectionBytes + 8);
-  for (size_t i = 0; i < weights; ++i) {
+  auto weights = section(bytes, om::SectionKind::weights);
+  for (size_t i = 0; i < bytes.size(); i = i + 1 == weights.offset ? weights.offset + weights.size : i + 1) {
     auto copy = bytes;
     copy[i] ^= std::byte(1u << (i % 8));
     ASSERT_FALSE(read(copy, false).ok()) << "byte " << i;
@@ -41,8 +41,8 @@ TEST(Om, EveryFlipOutsideOfTheWeightsIsAnError) {
 
 TEST(Om, AFlipInTheWeightsIsFoundWhenAsked) {
   auto bytes = om::to_bytes(compiled().package);
-  size_t weights = get64(bytes, om::kHeaderBytes + 3 * om::kSectionBytes + 8);
-  for (size_t i = weights; i < bytes.size(); i += 311) {
+  auto weights = section(bytes, om::SectionKind::weights);
+  for (size_t i = weights.offset; i < weights.offset + weights.size; i += 311) {
     auto copy = bytes;
     copy[i] ^= std::byte{4};
     EXPECT_TRUE(read(copy, false).ok());

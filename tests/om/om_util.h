@@ -40,12 +40,27 @@ inline uint64_t get64(const std::vector<std::byte>& b, size_t at) {
   return v;
 }
 
+// Place and bytes of the section of that kind.
+struct Section {
+  size_t entry, offset, size;
+};
+inline Section section(const std::vector<std::byte>& b, om::SectionKind kind) {
+  for (size_t i = 0; i < 4; ++i) {
+    om::SectionEntry e;
+    size_t at = om::kHeaderBytes + i * om::kSectionBytes;
+    std::memcpy(&e, b.data() + at, sizeof e);
+    if (e.kind == kind) return {at, e.offset, e.size};
+  }
+  ADD_FAILURE() << "no such section";
+  return {};
+}
+
 // The header's and the sections' checksums made right again, as somebody hostile would.
 inline void sign(std::vector<std::byte>& b) {
-  for (size_t i = 0; i < 3; ++i) {
-    size_t e = om::kHeaderBytes + i * om::kSectionBytes;
-    uint64_t sum = hash64(std::span(b).subspan(get64(b, e + 8), get64(b, e + 16)));
-    std::memcpy(b.data() + e + 24, &sum, 8);
+  for (auto kind : {om::SectionKind::meta, om::SectionKind::notes, om::SectionKind::sums}) {
+    auto e = section(b, kind);
+    uint64_t sum = hash64(std::span(b).subspan(e.offset, e.size));
+    std::memcpy(b.data() + e.entry + 24, &sum, 8);
   }
   std::memset(b.data() + 24, 0, 8);
   uint64_t sum = hash64(std::span(b).first(om::kHeaderBytes + 4 * om::kSectionBytes));
@@ -55,7 +70,7 @@ inline void sign(std::vector<std::byte>& b) {
 // 1 to 3 bytes of the metadata changed at random, and signed anew: each is another byte, or, where `bits` says so, in
 // every other round the same but for one bit.
 inline std::vector<std::byte> hostile(std::vector<std::byte> bytes, uint64_t& seed, int round, bool bits) {
-  size_t meta = get64(bytes, om::kHeaderBytes + 8), size = get64(bytes, om::kHeaderBytes + 16);
+  auto [entry, meta, size] = section(bytes, om::SectionKind::meta);
   auto next = [&] { return seed = seed * 6364136223846793005ull + 1442695040888963407ull; };
   for (int k = 0; k <= round % 3; ++k) {
     size_t at = meta + (next() >> 33) % size;

@@ -1,9 +1,11 @@
 """Compiling holds weights once: its peak of memory over that of a one-node model, beside the model's size."""
 
+import glob
 import json
 import os
 import subprocess
 import sys
+import time
 
 import ge
 import numpy as np
@@ -26,10 +28,10 @@ print(json.dumps([status, used.ru_maxrss * 1024]))
 """
 
 
-def peak(model, folder, *options):
+def peak(model, folder, *options, env=None):
     """Peak RSS of atc."""
     done = subprocess.run([sys.executable, "-S", "-E", "-c", PEAK, ATC, f"--model={model}", "--framework=5", f"--output={folder}/out",
-                           "--soc_version=any", "--export_compile_stat=0", *options], capture_output=True, text=True, check=True)
+                           "--soc_version=any", "--export_compile_stat=0", *options], capture_output=True, text=True, check=True, env={**os.environ, **(env or {})})
     status, bytes_ = json.loads(done.stdout)
     assert status == 0, done.stderr
     return bytes_
@@ -109,3 +111,60 @@ def test_peak_while_compiling(model, external, tmp_path):
     assert size > 30e6
     over = peak(tmp_path / "big" / "m.onnx", tmp_path) - peak(tmp_path / "one" / "m.onnx", tmp_path)
     assert over < BAR * size, f"{over / size:.2f} times the model's {size / 1e6:.0f} MB"
+
+
+def in_memory(folder):
+    return subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True).stdout.strip() in ("tmpfs", "ramfs")
+
+
+def test_temporary_files_in_memory(tmp_path):
+    """Where TMPDIR is memory itself, what is made of narrow weights lies on the output's disk."""
+    if not in_memory("/dev/shm") or in_memory(str(tmp_path)):
+        pytest.skip("needs a tmpfs and a disk")
+    (tmp_path / "one").mkdir()
+    save([helper.make_node("Relu", ["x"], ["y"])], {}, [("x", TensorProto.FLOAT, [4])], "y", str(tmp_path / "one" / "m.onnx"))
+    (tmp_path / "big").mkdir()
+    size = save(*dequantized(), str(tmp_path / "big" / "m.onnx"))
+    env = {"TMPDIR": "/dev/shm"}
+    over = peak(tmp_path / "big" / "m.onnx", tmp_path, env=env) - peak(tmp_path / "one" / "m.onnx", tmp_path, env=env)
+    assert over < BAR * size, f"{over / size:.2f} times the model's {size / 1e6:.0f} MB"
+
+
+def family(pid):
+    """The process and those it started."""
+    out = [pid]
+    for task in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            with open(task) as f:
+                children = f.read().split()
+        except OSError:
+            continue
+        for child in children:
+            out += family(int(child))
+    return out
+
+
+def held(pid):
+    """Bytes in memory, each page that several hold counted in parts."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            return sum(int(line.split()[1]) * 1024 for line in f if line.startswith("Pss:"))
+    except OSError:
+        return 0
+
+
+@pytest.mark.parametrize("cache", ["disable", "force"])
+def test_peak_of_all_parts(cache, tmp_path):
+    """Over all processes that compile parts of one model, as often as it can be looked at."""
+    (tmp_path / "big").mkdir()
+    size = save(*convolutions(), str(tmp_path / "big" / "m.onnx"))
+    running = subprocess.Popen([ATC, f"--model={tmp_path}/big/m.onnx", "--framework=5", f"--output={tmp_path}/out", "--soc_version=any", "--export_compile_stat=0",
+                                "--split=2", f"--op_compiler_cache_mode={cache}", f"--op_compiler_cache_dir={tmp_path}/cache"], stdout=subprocess.DEVNULL)
+    most, seen = 0, 0
+    while running.poll() is None:
+        everyone = family(running.pid)
+        seen = max(seen, len(everyone))
+        most = max(most, sum(held(pid) for pid in everyone))
+        time.sleep(0.002)
+    assert running.returncode == 0 and seen == 3 and most > size / 4
+    assert most < BAR * size, f"{most / size:.2f} times the model's {size / 1e6:.0f} MB"

@@ -266,6 +266,62 @@ def test_constants_in_bodies_count(tmp_path):
     assert "compiled" in made.report()["times"]["parts"].values()
 
 
+def wide(shared=False):
+    """Parts of megabytes, whose weights are joined by whole pages; with a table that two parts read."""
+    b = Build()
+    table = b.const(b.random.standard_normal((2000, 512)).astype(np.float32) * np.float32(0.2), "table")
+    x = b.op("Relu", b.op("MatMul", b.op("Gather", table, "ids"), b.weight(512, 1001)))
+    x = b.op("Relu", dense(b, x, 1001, 513), name="middle")
+    x = b.op("Relu", dense(b, x, 513, 1100))
+    if shared:
+        x = b.op("Add", dense(b, x, 1100, 512), b.op("Gather", table, "ids"), name="again")
+    return b.model([("ids", I64, ["batch"])], [x]), {"ids": (3,)}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_large_parts(shared, tmp_path):
+    """The same bytes however parts come, cached or not; equal weights lie there once."""
+    proto, shapes = wide(shared)
+    parts, whole = same_as_whole(proto, shapes, "a=middle", tmp_path)
+    made = {mode: ge.compile(proto, split="a=middle", op_compiler_cache_mode=mode) for mode in ("disable", "force", "enable")}
+    assert made["enable"].report()["times"]["from_cache"] and not made["force"].report()["times"]["from_cache"]
+    assert len({m._native.to_bytes() for m in [*made.values(), parts]}) == 1
+    extra = parts.report()["memory"]["weights"] - whole.report()["memory"]["weights"]
+    assert abs(extra) < 5 * 4096
+    assert parts.report()["split"]["shared_weights"] == (2000 * 512 * 4 if shared else 0)
+
+
+def test_saved_by_a_command(tmp_path):
+    """Parts that were laid out on the output's disk become the output; nothing stands beside it."""
+    import onnx
+    proto, shapes = wide()
+    onnx.save(proto, str(tmp_path / "m.onnx"))
+    (tmp_path / "out").mkdir()
+    binary = os.path.join(os.path.dirname(ge.__file__), "bin", "ge")
+    for mode in ("disable", "force", "enable"):
+        made = subprocess.run([binary, "compile", "m.onnx", "-o", "out/m.om", "--split=2", f"--op_compiler_cache_mode={mode}"], cwd=tmp_path, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        assert os.listdir(tmp_path / "out") == ["m.om"]
+        loaded = ge.load(str(tmp_path / "out" / "m.om"), check="all")
+        x = feeds(shapes, proto)
+        assert difference(loaded.run(x), ge.compile(proto).run(x)) < 1e-6
+    assert len(cached(tmp_path)) == 2
+
+
+def test_weights_that_nodes_make_count():
+    """A weight that ConstantOfShape makes weighs what it will be."""
+    b, x = Build(), "x"
+    for i in range(6):
+        w = b.op("ConstantOfShape", b.const(np.array([600, 600], np.int64)), name=f"fill{i}", value=numpy_helper.from_array(np.array([0.01], np.float32)))
+        for _ in range(8 if i == 0 else 0):
+            x = b.op("Relu", x)
+        x = b.op("MatMul", x, b.op("Mul", w, b.weight(1, 600, scale=i + 1)))
+        x = b.op("Relu", x)
+    split = ge.compile(b.model([("x", F, [4, 600])], [x]), split=2).report()["split"]
+    weights = [p["weights"] for p in split["parts"]]
+    assert max(weights) <= 1.5 * min(weights)
+
+
 @pytest.mark.parametrize("mode,kept", [("disable", 0), ("enable", 3), ("force", 3)])
 def test_cache_modes(mode, kept, tmp_path):
     proto, _ = chain()
