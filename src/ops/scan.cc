@@ -1,5 +1,6 @@
 // Scan: a nested graph for every entry of its scan inputs, along their axes. States go from one entry to the
 // next; the other values that it gives are stacked. It runs along first axes: others become Transposes here.
+#include <algorithm>
 #include <numeric>
 
 #include "base/text.h"
@@ -120,7 +121,8 @@ Status upgrade(UpgradeContext& c) {
   auto body = nested(c.node(), "body");
   if (!body) return ok();
   const auto captures = static_cast<size_t>(attr_int(c.node(), "captures", 0));
-  if (c.node().inputs.size() < 2 + captures) return node_error(code::kBadOp, c.node().name, "Scan: it has no input to scan", "sequence_lens comes first, and may be empty");
+  auto& given = c.node().inputs;
+  if (given.size() < 2 + captures || std::any_of(given.begin() + 1, given.end(), [](ValueId v) { return !v; })) return node_error(code::kBadOp, c.node().name, "Scan: it has no input to scan", "sequence_lens comes first, and may be empty");
   if (!c.node().inputs.empty() && c.node().inputs[0])
     return node_error(code::kUnsupportedOp, c.node().name, "Scan of opset 8 with sequence_lens is not supported", "", "export the model with a newer opset");
   std::vector<ValueId> inputs(c.node().inputs.begin() + 1, c.node().inputs.end());

@@ -1,10 +1,12 @@
 #include "base/free_memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include "base/text.h"
 
 namespace ge {
 namespace {
@@ -18,7 +20,7 @@ class Cgroup : public testing::Test {
     fs::create_directories((mount_ / file).parent_path());
     std::ofstream(mount_ / file) << text;
   }
-  fs::path mount_ = fs::path(testing::TempDir()) / "memory_cgroup";
+  fs::path mount_ = fs::path(testing::TempDir()) / format("memory_cgroup.{}", getpid());
 };
 
 TEST_F(Cgroup, TheLeastLimitOfAGroupAndThoseAbove) {

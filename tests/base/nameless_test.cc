@@ -1,6 +1,7 @@
 #include "base/nameless.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <vector>
+#include "base/text.h"
 
 namespace ge {
 namespace {
@@ -30,7 +32,7 @@ class Nameless : public testing::Test {
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
   size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
-  fs::path folder_ = fs::path(testing::TempDir()) / "nameless";
+  fs::path folder_ = fs::path(testing::TempDir()) / format("nameless.{}", getpid());
 };
 
 TEST_F(Nameless, IsThereOnceItIsNamed) {

@@ -1,5 +1,6 @@
 // Weights laid out in a file without a name: the same bytes, and the file becomes the .om.
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "lower/weight_store.h"
 #include "om/reader.h"
 #include "om/writer.h"
+#include "base/text.h"
 
 namespace ge {
 namespace {
@@ -43,7 +45,7 @@ class InPlace : public testing::Test {
     EXPECT_TRUE(c.ok()) << (c.ok() ? "" : c.error().text());
     return *std::move(c);
   }
-  fs::path folder_ = fs::path(testing::TempDir()) / "in_place";
+  fs::path folder_ = fs::path(testing::TempDir()) / format("in_place.{}", getpid());
 };
 
 TEST_F(InPlace, TheFileBecomesTheOm) {
