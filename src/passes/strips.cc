@@ -33,6 +33,7 @@ constexpr double kTouchCycles = 0.005;    // a byte of the arena at all
 constexpr double kTaskCycles = 8000;      // of one more task
 constexpr double kHeldCycles = 1;         // a byte of memory beyond what the nodes take as they are
 constexpr double kSavedCycles = 0.1;      // less of it, where that lowers the peak
+constexpr double kMostMemory = 1.2;       // of the peak as it is
 constexpr double kCopyCycles = 0.1;       // a byte of the rows that are kept
 constexpr int64_t kEven = 4;              // strips of so many rows, or of a multiple, leave no part of a tile
 constexpr double kWorth = 0.96;           // of the cycles: more do not pay
@@ -317,14 +318,15 @@ std::vector<Group> Cutter::choose() const {
     if (best[i] + step.alone < best[i + 1]) best[i + 1] = best[i] + step.alone, from[i + 1] = {i, 0};
     if (!step.fits) continue;
     Group group;
-    double alone = 0;
+    double alone = 0, traffic = 0;
     for (size_t j = i; j < n && extend(group, i, j); ++j) {
       alone += steps_[at(order_[j])].alone;
+      traffic += steps_[at(order_[j])].alone - steps_[at(order_[j])].cycles;
       if (!steps_[at(order_[j])].fits || group.nodes.size() < 2) continue;
       find_sinks(group);
       int64_t least = INT64_MAX;
       for (ValueId v : group.sinks) least = std::min(least, maps_[at(v)].height);
-      if (group.sinks.empty()) continue;
+      if (group.sinks.empty() || (traffic <= (1 - kWorth) * alone && rows_ == 0)) continue;   // strips save traffic alone
       if (rows_ > 0 && least > rows_) {
         group.count = (least + rows_ - 1) / rows_;
         if (best[i] < best[j + 1]) best[j + 1] = best[i], from[j + 1] = {i, group.count};
@@ -503,8 +505,9 @@ Result<bool> strips(ir::Graph& g, PassContext& c) {
   ir::Graph before = g;
   Trace trace = c.trace;
   for (auto& group : groups) cutter.cut(group, trace);
-  // Where strips hold more than they free, as with several large sinks, nothing is gained.
-  if (c.options.strip_rows == 0 && memory_peak(g, g.order()) > memory_peak(before, before.order())) {
+  // A whole input and a whole output beside the strips may be more than two maps were; much more is no gain.
+  auto peak = [](const ir::Graph& graph) { return static_cast<double>(memory_peak(graph, graph.order())); };
+  if (c.options.strip_rows == 0 && peak(g) > kMostMemory * peak(before)) {
     g = std::move(before);
     return false;
   }

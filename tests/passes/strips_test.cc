@@ -1,6 +1,7 @@
 // Chains on large maps run a strip of rows at a time and give what they gave as wholes.
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "driver/compare.h"
 #include "ir/parse.h"
 #include "ir/print.h"
@@ -140,6 +141,17 @@ TEST(Strips, LargeMapsTakeAFractionOfTheMemory) {
   for (auto id : strips.order()) convolutions += ir::attr_int(strips.node(id), "winograd", 0) != 0;
   EXPECT_GE(convolutions, 8);
   EXPECT_LE(transforms, 2);
+}
+
+TEST(Strips, ALongChainHasSeveralGroups) {
+  std::string text = "graph main(%x0: f32[1,32,320,320]) -> (%x40) {\n  %w: f32[32,32,3,3] = random(1)\n";
+  for (int i = 0; i < 40; ++i) text += format("  %c{} = Conv(%x{}, %w) {{pads=[1,1,1,1]}}\n  %x{} = Relu(%c{})\n", i, i, i + 1, i);
+  auto c = optimize_graph(graph(text + "}"), {});
+  ASSERT_TRUE(c.ok()) << c.error().text();
+  int groups = 0;
+  for (auto& f : c->trace.all_fused()) groups += f.rule == "strips";
+  EXPECT_GE(groups, 2);
+  EXPECT_GT(c->graph.node_count(), 160u);
 }
 
 TEST(Strips, SmallMapsStayWhole) {
