@@ -235,7 +235,7 @@ std::map<int, int64_t> Cutter::ends(const Group& group, int64_t k) const {
     for (ValueId v : g_.node(id).outputs) end = std::max(end, wanted[v.v]);
     if (end <= 0) continue;
     for (auto& in : steps_[at(id)].inputs) {
-      auto read = ops::rows_read(in.window, {end - 1, end}, maps_[at(in.value)].height);
+      auto read = ops::rows_read(in.window, {0, end}, maps_[at(in.value)].height);   // the last rows may be padding alone
       int64_t& w = wanted[in.value.v];
       w = std::max(w, read.end);
     }
@@ -356,6 +356,7 @@ std::vector<Group> Cutter::choose() const {
       possible &= s.possible;
       before = std::move(s.ends);
     }
+    for (ValueId v : group.sinks) possible &= before.at(g_.value(v).producer.v) == maps_[at(v)].height;
     if (possible) out.push_back(std::move(group));
   }
   return out;

@@ -84,6 +84,32 @@ TEST(Strips, WindowsThatLeaveRowsOut) {
 })");
 }
 
+TEST(Strips, LastRowsThatReadPaddingAlone) {
+  for (const char* pads : {"[0,0,3,3]", "[1,1,5,4]", "[0,0,4,0]"}) {
+    std::string text = format(R"(graph main(%x: f32[1,4,24,18]) -> (%y) {{
+  %w: f32[4,4,3,3] = random(1)
+  %v: f32[4,4,3,3] = random(2)
+  %a = Conv(%x, %w) {{pads=[1,1,1,1]}}
+  %b = Softsign(%a)
+  %c = Conv(%b, %v) {{pads={}}}
+  %y = Softsign(%c)
+}})", pads);
+    ir::Graph g = graph(text);
+    Options whole;
+    whole.disabled.insert("strips");
+    auto want = compile_graph(g, whole);
+    ASSERT_TRUE(want.ok()) << want.error().text();
+    for (int64_t rows : {1, 2, 3, 4, 5, 7, 9}) {
+      Options o;
+      o.strip_rows = rows;
+      o.verify_ir = true;
+      auto got = compile_graph(g, o);
+      ASSERT_TRUE(got.ok()) << got.error().text();
+      EXPECT_TRUE(agree(*got, *want, {}, 1e-5)) << pads << ", " << rows << " rows\n" << ir::print(optimize_graph(g, o)->graph);
+    }
+  }
+}
+
 TEST(Strips, ResidualsSignalsAndValuesThatSeveralRead) {
   same_in_strips(R"(graph main(%x: f32[2,6,40]) -> (%y, %b) {
   %w: f32[6,6,3] = random(1)

@@ -82,7 +82,7 @@ bool packs(const State& st) {
 // if windows share much.
 void pack_input(State& st) {
   const ConvShape& s = st.s;
-  if (!packs(st)) return;
+  if (!packs(st) || s.in[1] <= 0 || s.in[2] <= 0) return;
   const int64_t row = s.in[2] * 4, all = rows_of(s, s.out[1]), fits = kPackedBytes / (all * row) - kGap;
   const bool collides = s.xs[2] * 4 % kApart == 0 && s.in[2] >= 4;
   if (!st.x16 && !(collides && fits >= kBlock && s.k[1] * s.k[2] >= 4 * s.stride[1] * s.stride[2])) return;
