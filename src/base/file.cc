@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -125,7 +126,25 @@ Error cannot_write(const std::string& path, const char* what, int why) {
 
 int to_the_disk(int descriptor) { return ::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS ? errno : 0; }
 
-FileAside::FileAside(std::string path) : path_(std::move(path)) {
+namespace {
+
+// Who names a link means what it leads to.
+std::string target_of(std::string path) {
+  std::error_code e;
+  if (!std::filesystem::is_symlink(path, e)) return path;
+  auto target = std::filesystem::weakly_canonical(path, e);
+  return e ? path : target.string();
+}
+
+// Devices, pipes and sockets are not replaced by files.
+int replaceable(const std::string& path) {
+  struct stat there {};
+  return ::stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode) || S_ISDIR(there.st_mode) ? 0 : ENOTSUP;
+}
+
+}  // namespace
+
+FileAside::FileAside(std::string path) : path_(target_of(std::move(path))) {
   static std::atomic<unsigned> counter{0};
   aside_ = format("{}.{}.{}.tmp", path_, getpid(), counter.fetch_add(1));
 }
@@ -137,12 +156,14 @@ FileAside::~FileAside() {
 }
 
 int FileAside::create() {
+  if (int why = replaceable(path_)) return why;
   descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   there_ = descriptor_ >= 0;
   return there_ ? 0 : errno;
 }
 
 int FileAside::adopt(NamelessFile& file) {
+  if (int why = replaceable(path_)) return why;
   there_ = file.link(aside_);
   return there_ ? 0 : errno;
 }
