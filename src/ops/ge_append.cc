@@ -25,7 +25,7 @@ Status lower(LowerContext& c) {
   return ok();
 }
 
-const Register r(OpDef{.name = "ge.Append", .min_inputs = 4, .max_inputs = 4, .doc = "a cache with new rows behind what counts of each batch entry",
+const Register r(OpDef{.name = "ge.Append", .min_inputs = 4, .max_inputs = 4, .optional = 1u << 0, .doc = "a cache with new rows behind what counts of each batch entry",
                        .infer = infer, .reference = lower, .lower = lower, .updates = true, .sizes = 1u << 3});
 
 }  // namespace
