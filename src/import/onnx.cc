@@ -15,6 +15,7 @@
 #include "import/tensors.h"
 #include "import/types.h"
 #include "ops/op.h"
+#include "ops/outputs.h"
 
 namespace ge {
 namespace {
@@ -361,23 +362,19 @@ class Converter {
 
   // An empty name leaves out what is optional, and nothing else: inference reads the others.
   static Status all_given(const ir::Node& n, const ops::OpDef& def) {
-    const size_t needed = std::min(n.inputs.size(), static_cast<size_t>(def.min_inputs));
-    for (size_t i = 0; i < needed; ++i)
-      if (!n.inputs[i] && !(def.optional >> i & 1))
-        return node_error(code::kBadOp, n.name, format("Node {} ({}) is not given its input {}.", quote(n.name), n.op, i),
-                          "its name is empty, which only optional inputs may have");
-    return ok();
+    auto i = ops::missing_input(def, n);
+    if (!i || *i >= n.inputs.size()) return ok();
+    return node_error(code::kBadOp, n.name, format("Node {} ({}) is not given its input {}.", quote(n.name), n.op, *i),
+                      "its name is empty, which only optional inputs may have");
   }
 
   // Brings a node to its op's newest form, then checks what the form asks for.
   Status raise(const Scope::Raised& r, ir::Graph& g) {
     GE_RETURN_IF_ERROR(all_given(g.node(r.id), *r.def));
     // What a row gives beside output 0 is made with it.
-    auto& outputs = g.node(r.id).outputs;
-    if (r.def->vector_kind == ops::VectorKind::row && !outputs.empty() && !outputs[0])
-      g.set_output(r.id, 0, g.add_value("", {}));
+    ops::UpgradeContext context{g, r.id, r.opset};
+    if (r.def->vector_kind == ops::VectorKind::row) GE_RETURN_IF_ERROR(ops::with_first_output(context));
     if (r.def->upgrade) {
-      ops::UpgradeContext context{g, r.id, r.opset};
       std::string name = g.node(r.id).name;
       auto s = r.def->upgrade(context);
       GE_RETURN_IF_ERROR(

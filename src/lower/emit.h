@@ -59,6 +59,9 @@ struct Lowered {
 
 inline bool same_view(const ops::Strided& a, const ops::Strided& b) { return a.offset == b.offset && a.dims == b.dims && a.strides == b.strides; }
 
+// The kernel allows output 0 in the memory of operand k, and every operand that lies there too, seen as the output is.
+bool takes_over(const Task& t, size_t k);
+
 // Of a nested graph: outputs that may be made where an input lies (Lowered::updates), as the task that first writes
 // one is the last to read the other and works in place. Whether the input's memory is free is for whoever runs
 // the graph to know: a value carried by a Loop is, once an iteration has made it.

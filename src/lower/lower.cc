@@ -151,15 +151,13 @@ Status Lowering::lower_node(NodeId id) {
 // What a call makes of weights alone is made once for all nodes that want the same: true if another call did.
 bool Lowering::shares(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls, ops::LowerContext& c, std::vector<int>& temps) {
   if (!options_.reuse || spec.in.empty() || spec.out.size() != 1 || spec.out[0].kind != Arg::Kind::temp || spec.out[0].view || !spec.graphs.empty()) return false;
-  std::string key = spec.kernel;
-  for (auto& a : spec.in) {
-    if (a.kind != Arg::Kind::constant || a.view) return false;
-    key += format(" {}", weight_storage(c.constants[static_cast<size_t>(a.index)]));
-  }
+  if (std::any_of(spec.in.begin(), spec.in.end(), [](auto& a) { return a.kind != Arg::Kind::constant || a.view; })) return false;
   int writers = 0;
   for (auto& other : calls)
     for (auto& a : other.out) writers += a.kind == Arg::Kind::temp && a.index == spec.out[0].index;
   if (writers != 1) return false;
+  std::string key = spec.kernel;
+  for (auto& a : spec.in) key += format(" {}", weight_storage(c.constants[static_cast<size_t>(a.index)]));
   for (auto& d : spec.ints) key += format(", {}", d.text());
   for (double f : spec.floats) key += format(", {}", f);
   key.append(reinterpret_cast<const char*>(spec.blob.data()), spec.blob.size());
@@ -329,18 +327,14 @@ void Lowering::in_place() {
     int to = t.out[0].storage;
     auto kind = [&](int s) { return placement_.storages()[static_cast<size_t>(s)].kind; };
     if (first_[static_cast<size_t>(to)] != static_cast<int>(i) || (kind(to) != plan::StorageKind::arena && kind(to) != plan::StorageKind::output)) continue;
-    for (size_t k = 0; k < t.in.size() && k < 32; ++k) {
+    for (size_t k = 0; k < t.in.size(); ++k) {
       int from = t.in[k].storage;
-      if (!(t.kernel->in_place >> k & 1) || from < 0 || from == to || kind(from) != plan::StorageKind::arena || last_[static_cast<size_t>(from)] != static_cast<int>(i) || decides(from)) continue;
+      if (from < 0 || from == to || kind(from) != plan::StorageKind::arena || last_[static_cast<size_t>(from)] != static_cast<int>(i) || decides(from)) continue;
       auto bytes = [&](int s) {
         auto& x = placement_.storages()[static_cast<size_t>(s)];
         return x.elements * Dim(size_of(x.dtype));
       };
-      bool alike = size_of(t.in[k].dtype) == size_of(t.out[0].dtype) && bytes(from) == bytes(to);
-      // Other operands in the same memory must be ones that the kernel reads element by element too.
-      for (size_t j = 0; j < t.in.size(); ++j)
-        alike &= t.in[j].storage != from || (j < 32 && (t.kernel->in_place >> j & 1) && same_view(t.in[j].view, t.out[0].view));
-      if (!alike) continue;
+      if (size_of(t.in[k].dtype) != size_of(t.out[0].dtype) || !(bytes(from) == bytes(to)) || !takes_over(t, k)) continue;
       placement_.merge(from, to);
       merged[static_cast<size_t>(from)] = to;
       first_[static_cast<size_t>(to)] = first_[static_cast<size_t>(from)];

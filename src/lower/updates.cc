@@ -10,15 +10,12 @@ Dim bytes(const plan::Storage& s) { return s.elements * Dim(size_of(s.dtype)); }
 // The input that the task may overwrite with its result, as nothing else reads it from there on; -1: none.
 int overwritten(const plan::Placement& placement, const Lowered& lowered, size_t task, const plan::Storage& to) {
   auto& t = lowered.tasks[task];
-  for (size_t k = 0; k < t.in.size() && k < 32; ++k) {
+  for (size_t k = 0; k < t.in.size(); ++k) {
     auto& in = t.in[k];
-    if (!(t.kernel->in_place >> k & 1) || in.storage < 0) continue;
+    if (in.storage < 0 || !takes_over(t, k)) continue;
     auto& from = placement.storages()[static_cast<size_t>(in.storage)];
     if (from.kind != plan::StorageKind::input || lowered.last[static_cast<size_t>(in.storage)] != static_cast<int>(task)) continue;
-    bool alike = same_view(in.view, t.out[0].view) && from.dtype == to.dtype && bytes(from) == bytes(to);
-    // Other operands there must be ones that the kernel reads element by element too.
-    for (size_t j = 0; j < t.in.size(); ++j)
-      alike &= t.in[j].storage != in.storage || (j < 32 && (t.kernel->in_place >> j & 1) && same_view(t.in[j].view, t.out[0].view));
+    bool alike = from.dtype == to.dtype && bytes(from) == bytes(to);
     alike &= std::none_of(lowered.passed.begin(), lowered.passed.end(), [&](auto& p) { return p.second == in.storage; });
     if (alike) return from.index;
   }
@@ -26,6 +23,12 @@ int overwritten(const plan::Placement& placement, const Lowered& lowered, size_t
 }
 
 }  // namespace
+
+bool takes_over(const Task& t, size_t k) {
+  for (size_t j = 0; j < t.in.size(); ++j)
+    if (t.in[j].storage == t.in[k].storage && (j >= 32 || !(t.kernel->in_place >> j & 1) || !same_view(t.in[j].view, t.out[0].view))) return false;
+  return true;
+}
 
 void find_updates(const plan::Placement& placement, Lowered& lowered) {
   for (size_t i = 0; i < lowered.tasks.size(); ++i) {

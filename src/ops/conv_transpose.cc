@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "kernels/cube/conv_pack.h"
 #include "ops/fused_tail.h"
+#include "ops/shape_util.h"
 #include "ops/spatial.h"
 
 namespace ge::ops {
@@ -111,17 +112,15 @@ Phase phase_of(int64_t at, int64_t kernel, int64_t stride, int64_t dilation, int
   return p;
 }
 
-bool known(const std::vector<Dim>& dims) {
-  return std::all_of(dims.begin(), dims.end(), [](auto& d) { return d.known(); });
-}
+int64_t extent_of(const Transposed& t, size_t axis) { return (t.kernel[axis].value() - 1) * t.dilations[axis] + 1; }
 
 std::optional<RowWindow> rows(const Graph& g, const Node& n, int input, int axis) {
   if (input > 0 && input < 3) return RowWindow{.whole = true};
   if (input > 2) return broadcast_rows(g, n, input, axis);
   auto t = read(g, n);
   auto a = static_cast<size_t>(axis - 2);
-  if (!t.ok() || axis < 2 || !known(t->kernel) || !known(t->out) || !known(t->pad_begin)) return std::nullopt;
-  const int64_t extent = (t->kernel[a].value() - 1) * t->dilations[a] + 1;
+  if (!t.ok() || axis < 2 || !known_dims(t->kernel) || !known_dims(t->out) || !known_dims(t->pad_begin)) return std::nullopt;
+  const int64_t extent = extent_of(*t, a);
   if (extent < t->strides[a]) return std::nullopt;   // no piece begins with rows that no input reaches
   return RowWindow{.extent = extent, .begin = extent - 1 - t->pad_begin[a].value(), .scale = t->strides[a]};
 }
@@ -134,7 +133,7 @@ void cut_rows(const Graph& g, const Node& from, Node& to, int axis, const RowRan
   std::vector<int64_t> pads(2 * rank), extra(rank);
   for (size_t a = 0; a < rank; ++a) {
     const bool cut = static_cast<int>(a) + 2 == axis;
-    const int64_t extent = (t->kernel[a].value() - 1) * t->dilations[a] + 1, count = cut ? in.count() : x[a + 2].value();
+    const int64_t extent = extent_of(*t, a), count = cut ? in.count() : x[a + 2].value();
     pads[a] = t->pad_begin[a].value() + (cut ? out.begin - in.begin * t->strides[a] : 0);
     // What is left behind the rows that are wanted; rows that no input reaches where it is negative.
     const int64_t behind = (count - 1) * t->strides[a] + extent - pads[a] - (cut ? out.count() : t->out[a].value());

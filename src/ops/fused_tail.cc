@@ -57,9 +57,9 @@ void set_fused_outputs(InferContext& c, const std::vector<Dim>& dims, DType othe
     c.set(static_cast<int>(i), i < dtypes.size() ? static_cast<DType>(dtypes[i]) : otherwise, dims);
 }
 
-Program identity_program() {
+Program identity_program(kernels::vector::Lane lane) {
   ProgramBuilder b;
-  b.store(0, b.load(0));
+  b.store(0, b.load(0, lane));
   auto p = b.finish();
   GE_CHECK(p.ok(), "the identity program");
   return *std::move(p);

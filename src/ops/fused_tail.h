@@ -35,8 +35,8 @@ void set_fused_outputs(InferContext& c, const std::vector<Dim>& dims, DType othe
 Status settle_tail(LowerContext& c, FusedTail& tail, bool bias_fits);
 // The residual joins the extras, the activation the program.
 Status residual_into_program(FusedTail& tail);
-// Only store(load(0)): lets a kernel store another type than f32.
-kernels::vector::Program identity_program();
+// Only store(load(0)): lets a kernel store another type than f32, or is a copy.
+kernels::vector::Program identity_program(kernels::vector::Lane lane = kernels::vector::Lane::f32);
 
 bool cube_float(DType t);  // f32, f16, bf16
 // A constant's content as f32, times scale, of the same dims.

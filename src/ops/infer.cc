@@ -57,9 +57,8 @@ Status infer_node(Graph& g, NodeId id, bool demands = false) {
   InferContext c(g, g.node(id));
   c.demands = demands;
   // What upgrades and rewrites left out is not read below as if it were there.
-  for (int i = 0; i < def->min_inputs; ++i)
-    if (!c.has(i) && !(def->optional >> i & 1))
-      return node_error(code::kBadOp, g.node(id).name, format("{}: input {} is missing", g.node(id).op, i), "only optional inputs may be left out");
+  if (auto i = missing_input(*def, g.node(id)))
+    return node_error(code::kBadOp, g.node(id).name, format("{}: input {} is missing", g.node(id).op, *i), "only optional inputs may be left out");
   Status s;
   if (DType t = c.has(def->data) ? c.dtype(def->data) : DType::none; t != DType::none && !def->types.has(t))
     s = c.fail(format("{} is not a type of input {}", name(t), def->data), format("It takes {}: convert the input with a Cast.", text(def->types)));

@@ -212,6 +212,12 @@ std::optional<Strided> placed_in(const OpDef& def, const Graph& g, const Node& n
   return def.place(g, n, input, out);
 }
 
+std::optional<size_t> missing_input(const OpDef& def, const Node& n) {
+  for (size_t i = 0; i < static_cast<size_t>(def.min_inputs); ++i)
+    if (!(def.optional >> i & 1) && (i >= n.inputs.size() || !n.inputs[i])) return i;
+  return std::nullopt;
+}
+
 RowRange rows_read(const RowWindow& w, const RowRange& out, int64_t height) {
   auto down = [&](int64_t x) { return x >= 0 ? x / w.scale : -((-x + w.scale - 1) / w.scale); };
   const int64_t begin = out.begin * w.stride - w.begin, last = (out.end - 1) * w.stride - w.begin + w.extent - 1;

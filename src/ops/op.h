@@ -274,6 +274,8 @@ struct Register {
 // An operator whose work is an executor task, which is its meaning as well; it is not computed while compiling.
 OpDef executor_op(const char* name, int min_inputs, int max_inputs, int since, const char* doc, Status (*infer)(InferContext&), Status (*lower)(LowerContext&));
 const OpDef* find(std::string_view name);
+// The first input that is not there although it must be; nothing: all are.
+std::optional<size_t> missing_input(const OpDef& def, const Node& n);
 // What the hooks `view` and `place` say, where there are such; nothing where the shape of an operand or of a result is
 // known only at run time.
 std::optional<Strided> seen_through(const OpDef& def, const Graph& g, const Node& n, int output, const Strided& in);

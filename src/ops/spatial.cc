@@ -1,8 +1,7 @@
 #include "ops/spatial.h"
 
-#include <algorithm>
-
 #include "base/text.h"
+#include "ops/shape_util.h"
 
 namespace ge::ops {
 namespace {
@@ -78,8 +77,7 @@ Result<Spatial> read_spatial(const Node& n, const std::vector<Dim>& in, const st
 
 std::optional<RowWindow> window_rows(const Spatial& s, int axis) {
   auto a = static_cast<size_t>(axis - 2);
-  auto known = [](auto& list) { return std::all_of(list.begin(), list.end(), [](auto& d) { return d.known(); }); };
-  if (axis < 2 || a >= s.rank() || !s.kernel[a].known() || !known(s.pad_begin) || !known(s.pad_end)) return std::nullopt;
+  if (axis < 2 || a >= s.rank() || !s.kernel[a].known() || !known_dims(s.pad_begin) || !known_dims(s.pad_end)) return std::nullopt;
   return RowWindow{.extent = (s.kernel[a].value() - 1) * s.dilations[a] + 1, .stride = s.strides[a], .begin = s.pad_begin[a].value()};
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "ops/fused_tail.h"
 #include "ops/vector_lowering.h"
 #include "passes/conv_cost.h"
 #include "passes/order.h"
@@ -76,6 +77,8 @@ struct Group {
   std::vector<NodeId> nodes;
   std::vector<ValueId> sinks;
   int64_t count = 0;
+  bool holds(NodeId n) const { return n && std::find(nodes.begin(), nodes.end(), n) != nodes.end(); }
+  bool is_sink(ValueId v) const { return std::find(sinks.begin(), sinks.end(), v) != sinks.end(); }
 };
 
 struct Cost {
@@ -114,10 +117,11 @@ class Cutter {
   bool extend(Group& group, size_t first, size_t last) const;
   void find_sinks(Group& group) const;
   Cost cost(const Group& group) const;
-  bool is_sink(const Group& group, ValueId v) const;
+  int64_t least_height(const Group& group) const;
   int64_t part_end(const Group& group, ValueId sink, int64_t k) const;
   std::map<int, int64_t> ends(const Group& group, int64_t k) const;
   Strip strip(const Group& group, int64_t k, const std::map<int, int64_t>& before) const;
+  std::vector<Strip> strips_of(const Group& group) const;
   ValueId copy_of(ValueId v, NodeId like);
   ValueId rows_of(ValueId v, const RowRange& have, const RowRange& want, NodeId like);
 
@@ -196,27 +200,29 @@ bool Cutter::extend(Group& group, size_t first, size_t last) const {
     return group.nodes.size() <= kMostNodes;
   }
   // What reads of the group from outside must run behind it.
-  for (ValueId v : g_.node(id).inputs) {
-    NodeId maker = v ? g_.value(v).producer : NodeId{};
-    if (maker && std::find(group.nodes.begin(), group.nodes.end(), maker) != group.nodes.end()) return false;
-  }
+  for (ValueId v : g_.node(id).inputs)
+    if (v && group.holds(g_.value(v).producer)) return false;
   return last - first < 4 * kMostNodes;
 }
 
 void Cutter::find_sinks(Group& group) const {
   group.sinks.clear();
-  auto inside = [&](NodeId id) { return std::find(group.nodes.begin(), group.nodes.end(), id) != group.nodes.end(); };
   for (NodeId id : group.nodes)
     for (ValueId v : g_.node(id).outputs) {
       auto& uses = g_.value(v).uses;
-      if (g_.is_output(v) || std::any_of(uses.begin(), uses.end(), [&](auto& u) { return !inside(u.node); })) group.sinks.push_back(v);
+      if (g_.is_output(v) || std::any_of(uses.begin(), uses.end(), [&](auto& u) { return !group.holds(u.node); })) group.sinks.push_back(v);
     }
+}
+
+int64_t Cutter::least_height(const Group& group) const {
+  int64_t least = INT64_MAX;
+  for (ValueId v : group.sinks) least = std::min(least, maps_[at(v)].height);
+  return least;
 }
 
 // Where strip k of a sink ends. Smaller sinks decide, so that windows with a stride do not overlap there.
 int64_t Cutter::part_end(const Group& group, ValueId sink, int64_t k) const {
-  int64_t least = INT64_MAX;
-  for (ValueId v : group.sinks) least = std::min(least, maps_[at(v)].height);
+  const int64_t least = least_height(group);
   const int64_t height = maps_[at(sink)].height, even = least / group.count >= 2 * kEven ? kEven : 1;
   return k + 1 == group.count ? height : (k + 1) * least / group.count / even * even * height / least;
 }
@@ -254,7 +260,7 @@ Strip Cutter::strip(const Group& group, int64_t k, const std::map<int, int64_t>&
     RowRange& made = s.made[id.v];
     made = {done, end};
     for (ValueId v : g_.node(id).outputs)
-      if (auto it = s.read.find(v.v); it != s.read.end() && it->second.begin > done && !is_sink(group, v)) made.begin = std::min(end, it->second.begin);
+      if (auto it = s.read.find(v.v); it != s.read.end() && it->second.begin > done && !group.is_sink(v)) made.begin = std::min(end, it->second.begin);
     if (g_.node(id).outputs.size() > 1) made.begin = done;
     if (made.count() <= 0) continue;
     for (auto& in : steps_[at(id)].inputs) {
@@ -266,7 +272,11 @@ Strip Cutter::strip(const Group& group, int64_t k, const std::map<int, int64_t>&
   return s;
 }
 
-bool Cutter::is_sink(const Group& group, ValueId v) const { return std::find(group.sinks.begin(), group.sinks.end(), v) != group.sinks.end(); }
+std::vector<Strip> Cutter::strips_of(const Group& group) const {
+  std::vector<Strip> all;
+  for (int64_t k = 0; k < group.count; ++k) all.push_back(strip(group, k, k ? all.back().ends : ends(group, -1)));
+  return all;
+}
 
 // Of all strips, which are taken to be equal; infinite where one in the middle is not possible.
 Cost Cutter::cost(const Group& group) const {
@@ -286,7 +296,7 @@ Cost Cutter::cost(const Group& group) const {
     double here = 0, uncut = 0;
     for (ValueId v : out) {
       const double bytes = maps_[at(v)].bytes;
-      const bool sink = is_sink(group, v);
+      const bool sink = group.is_sink(v);
       sum += from_memory(bytes, sink ? bytes : bytes / count);
       uncut += bytes, here += sink ? bytes : bytes / count;
       auto read = s.read.find(v.v);
@@ -297,8 +307,7 @@ Cost Cutter::cost(const Group& group) const {
     }
     for (auto& in : step.inputs) {
       const double bytes = maps_[at(in.value)].bytes;
-      NodeId maker = g_.value(in.value).producer;
-      const bool inside = maker && s.made.count(maker.v);
+      const bool inside = group.holds(g_.value(in.value).producer);
       sum += from_memory(bytes, inside ? bytes / count : bytes);
       uncut += bytes, here += inside ? bytes / count : bytes;
     }
@@ -324,8 +333,7 @@ std::vector<Group> Cutter::choose() const {
       traffic += steps_[at(order_[j])].alone - steps_[at(order_[j])].cycles;
       if (!steps_[at(order_[j])].fits || group.nodes.size() < 2) continue;
       find_sinks(group);
-      int64_t least = INT64_MAX;
-      for (ValueId v : group.sinks) least = std::min(least, maps_[at(v)].height);
+      const int64_t least = least_height(group);
       if (group.sinks.empty() || (traffic <= (1 - kWorth) * alone && rows_ == 0)) continue;   // strips save traffic alone
       if (rows_ > 0 && least > rows_) {
         group.count = (least + rows_ - 1) / rows_;
@@ -349,20 +357,15 @@ std::vector<Group> Cutter::choose() const {
       if (steps_[at(order_[i])].fits) group.nodes.push_back(order_[i]);
     find_sinks(group);
     group.count = count;
-    bool possible = true;   // at the ends too
-    auto before = ends(group, -1);
-    for (int64_t k = 0; k < count; ++k) {
-      Strip s = strip(group, k, before);
-      possible &= s.possible;
-      before = std::move(s.ends);
-    }
-    for (ValueId v : group.sinks) possible &= before.at(g_.value(v).producer.v) == maps_[at(v)].height;
+    const auto all = strips_of(group);
+    bool possible = std::all_of(all.begin(), all.end(), [](auto& s) { return s.possible; });   // at the ends too
+    for (ValueId v : group.sinks) possible &= all.back().ends.at(g_.value(v).producer.v) == maps_[at(v)].height;
     if (possible) out.push_back(std::move(group));
   }
   return out;
 }
 
-// RowRange `want` of a value that holds rows `have` of the map.
+// Rows `want` of a value that holds rows `have` of the map.
 ValueId Cutter::rows_of(ValueId v, const RowRange& have, const RowRange& want, NodeId like) {
   if (have == want) return v;
   auto one = [&](int64_t n) {
@@ -382,11 +385,7 @@ ValueId Cutter::rows_of(ValueId v, const RowRange& have, const RowRange& want, N
 ValueId Cutter::copy_of(ValueId v, NodeId like) {
   auto type = g_.value(v).type;
   if (!ops::vector_dtype(type.dtype)) return v;
-  kernels::vector::ProgramBuilder b;
-  b.store(0, b.load(0, ops::vector_lane(type.dtype)));
-  auto program = b.finish(1, 1);
-  if (!program.ok()) return v;
-  ir::Attrs attrs{{"program", kernels::vector::print(*program)}, {"row_axes", int64_t{0}}, {"dtypes", std::vector{static_cast<int64_t>(type.dtype)}}, {"reduced", std::vector<int64_t>{0}}};
+  ir::Attrs attrs{{"program", kernels::vector::print(ops::identity_program(ops::vector_lane(type.dtype)))}, {"row_axes", int64_t{0}}, {"dtypes", std::vector{static_cast<int64_t>(type.dtype)}}, {"reduced", std::vector<int64_t>{0}}};
   auto layout = g_.value(v).layout;
   ValueId out = g_.node(g_.insert("ge.Vector", {v}, {type}, std::move(attrs), like)).outputs[0];
   g_.value(out).layout = layout;
@@ -418,8 +417,7 @@ void Cutter::cut(const Group& group, Trace& trace) {
     type.dims[kAxis] = rows;
     return type;
   };
-  std::vector<Strip> all;
-  for (int64_t k = 0; k < group.count; ++k) all.push_back(strip(group, k, k ? all.back().ends : ends(group, -1)));
+  const auto all = strips_of(group);
   // Where what strips k and later read of a value begins.
   auto wanted_from = [&](int64_t k, ValueId v) {
     for (; k < group.count; ++k)
@@ -458,7 +456,7 @@ void Cutter::cut(const Group& group, Trace& trace) {
         ValueId whole = n.outputs[i];
         const auto layout = g_.value(whole).layout;
         if (fresh[i]) g_.value(fresh[i]).layout = layout;
-        if (fresh[i] && is_sink(group, whole)) parts[whole.v].push_back(fresh[i]);
+        if (fresh[i] && group.is_sink(whole)) parts[whole.v].push_back(fresh[i]);
         Held now{fresh[i], made};
         auto old = kept.find(whole.v);
         if (old != kept.end() && !fresh[i]) now = old->second;
@@ -472,11 +470,7 @@ void Cutter::cut(const Group& group, Trace& trace) {
         const RowRange later{std::max(now.rows.begin, wanted_from(k + 1, whole)), now.rows.end};
         if (later.count() <= 0) continue;
         ValueId some = rows_of(now.value, now.rows, later, last);
-        if (fresh[i]) {
-          some = copy_of(some, last);
-          g_.node(g_.value(some).producer).rank = g_.node(last).rank;
-        }
-        kept[whole.v] = {some, later};
+        kept[whole.v] = {fresh[i] ? copy_of(some, last) : some, later};
       }
     }
   }

@@ -1,20 +1,15 @@
 #include "base/nameless.h"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <vector>
-#include "base/text.h"
+
+#include "base/folder_test.h"
 
 namespace ge {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::vector<std::byte> bytes(size_t n) {
   std::vector<std::byte> out(n);
@@ -22,18 +17,7 @@ std::vector<std::byte> bytes(size_t n) {
   return out;
 }
 
-std::string content(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-class Nameless : public testing::Test {
- protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
-  fs::path folder_ = fs::path(testing::TempDir()) / format("nameless.{}", getpid());
-};
+class Nameless : public FolderTest {};
 
 TEST_F(Nameless, IsThereOnceItIsNamed) {
   std::vector<std::string> folders = {folder_.string()};
@@ -44,7 +28,7 @@ TEST_F(Nameless, IsThereOnceItIsNamed) {
   EXPECT_EQ(files(), 0u);
   if (!file->link((folder_ / "named").string())) GTEST_SKIP() << "files cannot be named later here";
   EXPECT_TRUE(file->linked());
-  std::string text = content(folder_ / "named");
+  std::string text = content("named");
   ASSERT_EQ(text.size(), 10100u);
   EXPECT_EQ(text.substr(0, 100), std::string(100, '\0'));
   EXPECT_EQ(std::memcmp(text.data() + 100, all.data(), all.size()), 0);

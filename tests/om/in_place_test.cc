@@ -1,34 +1,25 @@
 // Weights laid out in a file without a name: the same bytes, and the file becomes the .om.
-#include <gtest/gtest.h>
-#include <unistd.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
+#include "base/folder_test.h"
 #include "driver/compile.h"
 #include "ir/parse.h"
 #include "lower/weight_store.h"
 #include "om/reader.h"
 #include "om/writer.h"
-#include "base/text.h"
 
 namespace ge {
 namespace {
 
-namespace fs = std::filesystem;
-
-class InPlace : public testing::Test {
+class InPlace : public FolderTest {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
   std::string path(const char* name) const { return (folder_ / name).string(); }
-  std::vector<std::byte> content(const char* name) const {
-    std::ifstream in(folder_ / name, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::vector<std::byte> bytes_of(const char* name) const {
+    std::string text = content(name);
     auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
   }
@@ -45,7 +36,6 @@ class InPlace : public testing::Test {
     EXPECT_TRUE(c.ok()) << (c.ok() ? "" : c.error().text());
     return *std::move(c);
   }
-  fs::path folder_ = fs::path(testing::TempDir()) / format("in_place.{}", getpid());
 };
 
 TEST_F(InPlace, TheFileBecomesTheOm) {
@@ -58,8 +48,8 @@ TEST_F(InPlace, TheFileBecomesTheOm) {
   ASSERT_EQ(fstat(c.package.file->descriptor(), &file), 0);
   ASSERT_TRUE(om::write(c.package, path("m.om")).ok());
   ASSERT_TRUE(om::write(c.package, path("second.om")).ok());
-  EXPECT_EQ(content("m.om"), om::to_bytes(plain.package));
-  EXPECT_EQ(content("second.om"), om::to_bytes(plain.package));
+  EXPECT_EQ(bytes_of("m.om"), om::to_bytes(plain.package));
+  EXPECT_EQ(bytes_of("second.om"), om::to_bytes(plain.package));
   ASSERT_EQ(stat(path("m.om").c_str(), &om), 0);
   ASSERT_EQ(stat(path("second.om").c_str(), &second), 0);
   if (c.package.file->linked()) EXPECT_EQ(om.st_ino, file.st_ino);
@@ -75,8 +65,8 @@ TEST_F(InPlace, OneThatIsThereIsReplaced) {
   std::ofstream(folder_ / "m.om") << "older";
   auto c = compiled(here);
   ASSERT_TRUE(om::write(c.package, path("m.om")).ok());
-  EXPECT_EQ(content("m.om"), om::to_bytes(c.package));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+  EXPECT_EQ(bytes_of("m.om"), om::to_bytes(c.package));
+  EXPECT_EQ(files(), 1u);
 }
 
 TEST_F(InPlace, WithoutRoomWeightsGoOnInMemory) {

@@ -4,17 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "driver/compare.h"
-#include "ir/parse.h"
+#include "passes/typed_graph.h"
 
 namespace ge::passes {
 namespace {
-
-ir::Graph graph(const std::string& text) {
-  auto g = ir::parse(text);
-  EXPECT_TRUE(g.ok()) << (g.ok() ? "" : g.error().text());
-  EXPECT_TRUE(infer(*g).ok());
-  return *std::move(g);
-}
 
 bool reorder(ir::Graph& g) {
   PassOptions options;
@@ -46,7 +39,7 @@ constexpr const char* kAllAtOnce = R"(graph main(%x: f32[16,64]) -> (%y) {
 constexpr int64_t kLarge = 4 * 16 * 64 * 64, kSmall = 4 * 16 * 64, kRow = 4 * 64;
 
 TEST(Order, LargeValuesOneAfterAnother) {
-  auto g = graph(kAllAtOnce);
+  auto g = typed_graph(kAllAtOnce);
   size_t nodes = g.order().size();
   EXPECT_GE(peak(g), 3 * kLarge);
   EXPECT_TRUE(reorder(g));
@@ -56,7 +49,7 @@ TEST(Order, LargeValuesOneAfterAnother) {
 }
 
 TEST(Order, AChainHasButOne) {
-  auto g = graph(R"(graph main(%x: f32[8,64]) -> (%y) {
+  auto g = typed_graph(R"(graph main(%x: f32[8,64]) -> (%y) {
   %by: i64[2] = [4, 1]
   %a = Tile(%x, %by)
   %b = Relu(%a)
@@ -67,7 +60,7 @@ TEST(Order, AChainHasButOne) {
 }
 
 TEST(Order, ViewsAndPartsShareMemory) {
-  auto g = graph(R"(graph main(%x: f32[8,64]) -> (%y) {
+  auto g = typed_graph(R"(graph main(%x: f32[8,64]) -> (%y) {
   %flat: i64[1] = [-1]
   %two: i64[1] = [2]
   %a = Softmax(%x)
@@ -82,12 +75,12 @@ TEST(Order, ViewsAndPartsShareMemory) {
 TEST(Order, SizesThatChangeAreGuessed) {
   std::string text = kAllAtOnce;
   text.replace(text.find("f32[16,64]"), 10, "f32[n,m]");
-  auto g = graph(text);
+  auto g = typed_graph(text);
   EXPECT_TRUE(reorder(g));
 }
 
 TEST(Order, ValuesOfUnknownRankAreNoViews) {
-  auto g = graph(R"(graph main(%x: f32[?], %z: f32[?]) -> (%y) {
+  auto g = typed_graph(R"(graph main(%x: f32[?], %z: f32[?]) -> (%y) {
   %axis: i64[1] = [1]
   %two: i64[1] = [2]
   %a = Relu(%x)
@@ -104,7 +97,7 @@ TEST(Order, ValuesOfUnknownRankAreNoViews) {
 }
 
 TEST(Order, NothingToDo) {
-  auto g = graph("graph main(%x: f32[8]) -> (%x) {\n}");
+  auto g = typed_graph("graph main(%x: f32[8]) -> (%x) {\n}");
   EXPECT_EQ(peak(g), 0);
   EXPECT_FALSE(reorder(g));
 }

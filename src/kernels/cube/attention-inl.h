@@ -71,33 +71,3 @@ static void prepare_scores(const ScoreBlock& b, int64_t row, int64_t rows, int64
     for (int u = 0; u < kVectors; ++u) V::store(top + u * V::kLanes, best[u]);
   }
 }
-
-// x = exp(x - top) for n values of a row, n a multiple of 16; gives their sum.
-static float exp_row(float* x, int64_t n, float top) {
-  const V::F shift = V::set1(-top);
-  V::F sum[2] = {V::zero(), V::zero()};
-  constexpr int64_t kStep = 2 * V::kLanes;
-  int64_t j = 0;
-  for (; j + kStep <= n; j += kStep) {
-    GE_UNROLL
-    for (int u = 0; u < 2; ++u) {
-      const V::F e = exp_nonpositive(V::add(V::load(x + j + u * V::kLanes), shift));
-      V::store(x + j + u * V::kLanes, e);
-      sum[u] = V::add(sum[u], e);
-    }
-  }
-  for (; j < n; j += V::kLanes) {
-    const V::F e = exp_nonpositive(V::add(V::load(x + j), shift));
-    V::store(x + j, e);
-    sum[0] = V::add(sum[0], e);
-  }
-  return horizontal_sum(V::add(sum[0], sum[1]));
-}
-
-// out[j] = x[j] * factor; out may be x.
-static void scale_row(const float* x, float factor, float* out, int64_t n) {
-  const V::F f = V::set1(factor);
-  int64_t j = 0;
-  for (; j + V::kLanes <= n; j += V::kLanes) V::store(out + j, V::mul(V::load(x + j), f));
-  if (j < n) V::store_n(out + j, V::mul(V::load_n(x + j, n - j), f), n - j);
-}

@@ -381,7 +381,7 @@ class RowUnit {
       top(r0 + i) = now;
       const float base = now == -INFINITY ? 0 : now;
       const float kept = before == -INFINITY ? 0 : std::exp(before - now);
-      sum(r0 + i) = sum(r0 + i) * kept + GE_ON_ISA(exp_row)(s.scores + i * s.ld, round_up(n, 16), base);
+      sum(r0 + i) = sum(r0 + i) * kept + GE_ON_ISA(exp_row)(s.scores + i * s.ld, s.scores + i * s.ld, round_up(n, 16), base);
       if (t0_ > 0 && kept != 1) GE_ON_ISA(scale_row)(acc(r0 + i), kept, acc(r0 + i), p_.ld_acc);
     }
     mix(s, r0, m, n);

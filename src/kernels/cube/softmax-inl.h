@@ -22,25 +22,4 @@ static float largest_of(const float* x, int64_t n) {
 }
 
 // y = exp(x - max(x)) / its sum, n values each; y may be x. NaN or +inf in the row, or nothing but -inf, gives NaN.
-static void softmax_row(const float* x, float* y, int64_t n) {
-  const V::F shift = V::set1(-largest_of(x, n));
-  V::F sum[2] = {V::zero(), V::zero()};
-  int64_t j = 0;
-  for (; j + 2 * V::kLanes <= n; j += 2 * V::kLanes) {
-    GE_UNROLL
-    for (int u = 0; u < 2; ++u) {
-      const V::F e = exp_nonpositive(V::add(V::load(x + j + u * V::kLanes), shift));
-      V::store(y + j + u * V::kLanes, e);
-      sum[u] = V::add(sum[u], e);
-    }
-  }
-  for (; j < n; j += V::kLanes) {
-    const int64_t left = n - j < V::kLanes ? n - j : V::kLanes;
-    const V::F e = exp_nonpositive(V::add(V::load_n(x + j, left), shift));
-    V::store_n(y + j, e, left);
-    sum[0] = V::add(sum[0], V::keep_n(e, left, V::zero()));
-  }
-  const V::F scale = V::set1(1 / horizontal_sum(V::add(sum[0], sum[1])));
-  for (j = 0; j + V::kLanes <= n; j += V::kLanes) V::store(y + j, V::mul(V::load(y + j), scale));
-  if (j < n) V::store_n(y + j, V::mul(V::load_n(y + j, n - j), scale), n - j);
-}
+static void softmax_row(const float* x, float* y, int64_t n) { scale_row(y, 1 / exp_row(x, y, n, largest_of(x, n)), y, n); }

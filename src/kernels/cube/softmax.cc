@@ -37,8 +37,7 @@ Status run(const Call& call, int64_t chunk) {
   const View &x = call.in[0], &y = call.out[0];
   const int64_t rows = rows_of(x), chunks = chunks_of(x), n = x.dims[x.rank - 1];
   for (int64_t r = rows * chunk / chunks; r < rows * (chunk + 1) / chunks; ++r) {
-    int64_t from = 0, to = 0;
-    int64_t at = r;
+    int64_t from = 0, to = 0, at = r;
     for (int a = x.rank - 1; a-- > 0; at /= x.dims[a]) from += at % x.dims[a] * x.strides[a], to += at % x.dims[a] * y.strides[a];
     GE_ON_ISA(softmax_row)(x.as<float>() + from, y.as<float>() + to, n);
   }
