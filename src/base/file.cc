@@ -177,15 +177,7 @@ int FileAside::append(std::span<const std::byte> bytes) {
   return why;
 }
 
-int FileAside::put(size_t at, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return errno;
-    at += static_cast<size_t>(n), bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return 0;
-}
+int FileAside::put(size_t at, std::span<const std::byte> bytes) { return write_at(descriptor_, at, bytes); }
 
 int FileAside::close(bool durable) {
   int why = durable ? to_the_disk(descriptor_) : 0;

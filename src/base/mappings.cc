@@ -42,6 +42,15 @@ void forget_mapping(const std::byte* data) {
   ranges().erase(reinterpret_cast<uintptr_t>(data));
 }
 
+std::shared_ptr<std::byte> mapped_block(void* data, size_t size) {
+  auto* bytes = static_cast<std::byte*>(data);
+  remember_mapping(bytes, size);
+  return {bytes, [size](std::byte* p) {
+            forget_mapping(p);
+            munmap(p, size);
+          }};
+}
+
 bool map_again(std::byte* to, std::span<const std::byte> from) {
   const auto first = reinterpret_cast<uintptr_t>(from.data()), last = (first + from.size() + page() - 1) / page() * page();
   if (from.empty() || first % page() || reinterpret_cast<uintptr_t>(to) % page()) return false;

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 namespace ge {
 
 void remember_mapping(const std::byte* data, size_t size);
 void forget_mapping(const std::byte* data);
+// What mmap gave of a file: remembered, and unmapped in the end.
+std::shared_ptr<std::byte> mapped_block(void* data, size_t size);
 
 // The same pages of a mapped file appear a second time, at `to`, in place of plain memory that the caller has mapped there;
 // false: they are no such pages, or stand askew, and nothing changed.

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <vector>
+#include <utility>
 
 #include "base/text.h"
 
@@ -42,16 +42,7 @@ std::shared_ptr<NamelessFile> NamelessFile::in_memory() {
 
 NamelessFile::~NamelessFile() { close(descriptor_); }
 
-bool NamelessFile::put(size_t at, std::span<const std::byte> bytes) const {
-  while (!bytes.empty()) {
-    ssize_t n = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += static_cast<size_t>(n);
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return true;
-}
+bool NamelessFile::put(size_t at, std::span<const std::byte> bytes) const { return write_at(descriptor_, at, bytes) == 0; }
 
 bool NamelessFile::reserve(size_t bytes) const { return posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes)) == 0; }
 
@@ -63,11 +54,23 @@ bool NamelessFile::link(const std::string& path) {
   return linked_;
 }
 
-std::span<const std::string> temporary_folders() {
-  static thread_local std::vector<std::string> folders;
+int write_at(int descriptor, size_t at, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return errno;
+    at += static_cast<size_t>(n);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return 0;
+}
+
+std::vector<std::string> temporary_folders(std::vector<std::string> before) {
+  std::erase(before, "");
   const char* given = std::getenv("TMPDIR");
-  folders = {given && *given ? given : "/tmp", "/var/tmp"};
-  return folders;
+  before.push_back(given && *given ? given : "/tmp");
+  before.push_back("/var/tmp");
+  return before;
 }
 
 }  // namespace ge

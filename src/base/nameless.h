@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ge {
 
@@ -36,7 +37,11 @@ class NamelessFile {
   bool linked_ = false;
 };
 
-// Folders for temporary files: TMPDIR or /tmp, then what is on a disk where that is not.
-std::span<const std::string> temporary_folders();
+// Writes all of the bytes at that offset of an open file: 0, or errno's reason.
+int write_at(int descriptor, size_t at, std::span<const std::byte> bytes);
+
+// Folders for files that are gone in the end: those given that are not empty, TMPDIR or /tmp, then what is on a disk where
+// that is not.
+std::vector<std::string> temporary_folders(std::vector<std::string> before = {});
 
 }  // namespace ge

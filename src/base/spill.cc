@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/mappings.h"
@@ -27,12 +27,9 @@ std::shared_ptr<NamelessFile> file_behind() {
   std::vector<std::string> folders;
   {
     std::lock_guard lock(mutex);
-    for (auto* folder : beside)
-      if (!folder->empty()) folders.push_back(*folder);
+    for (auto* folder : beside) folders.push_back(*folder);
   }
-  auto others = temporary_folders();
-  folders.insert(folders.end(), others.begin(), others.end());
-  return NamelessFile::make(folders);
+  return NamelessFile::make(temporary_folders(std::move(folders)));
 }
 
 }  // namespace
@@ -53,14 +50,7 @@ std::shared_ptr<std::byte> large_block(size_t bytes) {
   if (spilling())
     if (auto file = file_behind(); file && file->reserve(bytes)) {
       void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor(), 0);
-      if (p != MAP_FAILED) {
-        auto* block = static_cast<std::byte*>(p);
-        remember_mapping(block, bytes);
-        return {block, [bytes](std::byte* q) {
-                  forget_mapping(q);
-                  munmap(q, bytes);
-                }};
-      }
+      if (p != MAP_FAILED) return mapped_block(p, bytes);
     }
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;

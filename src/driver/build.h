@@ -22,8 +22,6 @@ struct Source {
 // Passes, lowering, memory plan and report of a graph that is edited already; no cache.
 // file: weights are laid out there; null: where the options say.
 Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source, std::shared_ptr<NamelessFile> file = nullptr);
-// Folders for large temporary files: beside the output, then those for such.
-std::vector<std::string> work_folders(const Options& o);
 // Everything in the options that the result depends on, as text.
 std::string options_text(const Options& o);
 Result<lower::LaneOptions> lanes_of(const Options& o);

@@ -298,7 +298,7 @@ std::unique_ptr<Spill> spill_for(size_t bytes, const Options& o) { return bytes 
 std::shared_ptr<NamelessFile> file_for(const ir::Graph& g, const Options& o) {
   constexpr size_t kLargeWeights = size_t(4) << 20;
   if (!spilling() && (o.output_dir.empty() || bytes_of(g).sum < kLargeWeights)) return nullptr;
-  return NamelessFile::make(work_folders(o));
+  return NamelessFile::make(temporary_folders({o.output_dir}));
 }
 
 }  // namespace
@@ -321,14 +321,6 @@ Status name_model(om::ModelT& model, Json& notes, const Options& o, const Source
   if (o.name.empty())
     if (std::string graph = notes["model"].value("graph", ""); !graph.empty()) model.name = graph;
   return ok();
-}
-
-std::vector<std::string> work_folders(const Options& o) {
-  std::vector<std::string> out;
-  if (!o.output_dir.empty()) out.push_back(o.output_dir);
-  auto others = temporary_folders();
-  out.insert(out.end(), others.begin(), others.end());
-  return out;
 }
 
 Result<Compiled> build(ir::Graph graph, const Options& o, const Source& source, std::shared_ptr<NamelessFile> file) {

@@ -59,7 +59,7 @@ std::string key_of(const ir::Graph& g, const Options& o) {
 // The cache of parts, if there is one.
 class Shelf {
  public:
-  explicit Shelf(const Options& o) : cached_(o.cache_mode != "disable"), folder_(cache_folder(o.cache_dir)), folders_(work_folders(o)) {
+  explicit Shelf(const Options& o) : cached_(o.cache_mode != "disable"), folder_(cache_folder(o.cache_dir)), folders_(temporary_folders({o.output_dir})) {
     if (!cached_) return;
     std::error_code e;
     fs::create_directories(folder_, e);
@@ -135,10 +135,10 @@ Status compile_parts(CutModel& cut, const Options& o, std::vector<Compiling>& ou
     GE_TRY(c.file, shelf.file());
     job_of.push_back(i);
     jobs.push_back([&cut, i, own, &c, here = getpid()] {
-      ir::Graph graph = std::move(cut.parts[i].graph);
+      ir::Graph mine = std::move(cut.parts[i].graph);
       if (getpid() != here)
         for (auto& other : cut.parts) other.graph = {};
-      return compile_part(std::move(graph), own, c.key, c.file);
+      return compile_part(std::move(mine), own, c.key, c.file);
     });
   }
   auto made = in_processes(jobs, runtime::available_threads(), [&](size_t k) { cut.parts[job_of[k]].graph = {}; });

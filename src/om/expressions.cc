@@ -109,7 +109,7 @@ Error failed(const ProgramT& p, size_t i, std::span<const int64_t> symbols, cons
   }
   const std::string numbers = numbers_text(p, symbols, used);
   const TaskT* user = user_of(p, i);
-  const std::string at = user ? format("{}: ", user->op.empty() ? user->name : user->op) : "", with = numbers.empty() ? "" : format(" ({})", numbers);
+  const std::string at = user ? format("{}: ", op_of(*user)) : "", with = numbers.empty() ? "" : format(" ({})", numbers);
   // What must not be is spelt as a division by zero where a size is computed from data.
   const std::string reason = data && why == kDivision ? "" : format(": {}", why);
   Error e = data ? error(code::kRunFailed, format("{}numbers that it is given while running do not fit the model{}{}.", at, reason, with),
@@ -133,6 +133,8 @@ std::string symbol_text(const SymbolT& s, int64_t& sign) {
   if (s.name[at + 6] == 'n') sign = -1;
   return format("{}[{}]", s.name.substr(0, at), s.name.substr(at + 7));
 }
+
+const std::string& op_of(const TaskT& task) { return task.op.empty() ? task.name : task.op; }
 
 const TaskT* user_of_symbol(const ProgramT& p, size_t k) {
   for (size_t i = 0; i < p.exprs.size(); ++i)

@@ -15,6 +15,8 @@ Status evaluate(const ProgramT& p, std::span<const int64_t> symbols, std::vector
 
 // The name that users know a symbol by, of whose value it is `sign` times: "k[0]" of what a node reads while running.
 std::string symbol_text(const SymbolT& s, int64_t& sign);
+// "TopK" of a task that stands for one operator, else the task's own name.
+const std::string& op_of(const TaskT& task);
 // The first task that needs symbol k, directly or through expressions; null for none.
 const TaskT* user_of_symbol(const ProgramT& p, size_t k);
 

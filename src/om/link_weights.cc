@@ -144,13 +144,9 @@ bool LinkWeights::extend(std::vector<LinkPart>& parts, Package& to) {
   written = written && file.resize(kPage + (end_ + kPage - 1) / kPage * kPage);
   void* p = written ? mmap(nullptr, end_, PROT_READ, MAP_SHARED, file.descriptor(), static_cast<off_t>(kPage)) : MAP_FAILED;
   if (p == MAP_FAILED) return false;
-  auto* start = static_cast<std::byte*>(p);
-  remember_mapping(start, end_);
-  to.weights = {start, end_};
-  to.keep = {p, [bytes = end_](const void* q) {
-               forget_mapping(static_cast<const std::byte*>(q));
-               munmap(const_cast<void*>(q), bytes);
-             }};
+  auto block = mapped_block(p, end_);
+  to.weights = {block.get(), end_};
+  to.keep = std::move(block);
   to.file = first.file;
   return true;
 }

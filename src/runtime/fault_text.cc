@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "om/expressions.h"
 #include "runtime/binding.h"
 #include "runtime/value.h"
 
 namespace ge::runtime {
+
+using om::op_of;
+
 namespace {
 
 constexpr size_t kShown = 8;   // operands and numbers of a call that a message lists
@@ -30,8 +34,6 @@ const om::TaskT* maker_of(const om::ProgramT& program, size_t buffer) {
         if (v->buffer >= 0 && static_cast<size_t>(v->buffer) == buffer) return task.get();
   return nullptr;
 }
-
-std::string op_of(const om::TaskT& task) { return task.op.empty() ? task.name : task.op; }
 
 std::string call_text(const kernels::Call& call) {
   for (auto views : {call.in, call.out})

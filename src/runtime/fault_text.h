@@ -16,9 +16,6 @@ class Binding;
 // The task that writes a buffer first; null for none.
 const om::TaskT* maker_of(const om::ProgramT& program, size_t buffer);
 
-// "TopK" of a task that stands for one operator, else the task's own name.
-std::string op_of(const om::TaskT& task);
-
 // "f32[2,4], i64[1] to f32[2,3]; parameters -1, 1": what a kernel was called with.
 std::string call_text(const kernels::Call& call);
 

@@ -186,7 +186,7 @@ Status Frame::read_symbol(const om::SymbolT& symbol, int64_t& value) {
     for (size_t k = 0; k < program().symbols.size(); ++k)
       if (program().symbols[k].get() == &symbol) user = om::user_of_symbol(program(), k);
     if (!user) user = program().tasks[static_cast<size_t>(symbol.task)].get();
-    return node_error(code::kRunFailed, user->name, format("{}: {} is {}, allowed are {}{}.", op_of(*user), shown, value, symbol.min, most.empty() ? " and more" : most),
+    return node_error(code::kRunFailed, user->name, format("{}: {} is {}, allowed are {}{}.", om::op_of(*user), shown, value, symbol.min, most.empty() ? " and more" : most),
                       "the data that are fed, or what is computed from them, say so", "check the numbers that the inputs hold");
   }
   return ok();

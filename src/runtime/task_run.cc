@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "om/expressions.h"
 #include "runtime/frame.h"
 
 namespace ge::runtime {
@@ -31,7 +32,7 @@ HostFunction find_host(std::string_view kernel) {
 
 Error TaskRun::fail(std::string message) const {
   auto& t = *frame_.program().tasks[static_cast<size_t>(task_.task)];
-  return node_error(code::kRunFailed, t.name, format("{}: {}", t.op.empty() ? t.name : t.op, message));
+  return node_error(code::kRunFailed, t.name, format("{}: {}", om::op_of(t), message));
 }
 
 std::string_view TaskRun::text() const {
