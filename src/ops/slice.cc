@@ -4,12 +4,24 @@
 #include "base/text.h"
 #include "ops/axes_from_data.h"
 #include "ops/shape_util.h"
+#include "tensor/limits.h"
 
 namespace ge::ops {
 namespace {
 
 // Numbers beyond this are "to the end": sizes are smaller.
 constexpr int64_t kFar = int64_t{1} << 40;
+
+// The same for one axis: a tensor that has elements holds no more than kMaxTensorBytes.
+int64_t far_of(const ir::Type& t, size_t axis) {
+  int64_t most = kMaxTensorBytes / std::max<int64_t>(1, size_of(t.dtype));
+  for (size_t k = 0; k < t.dims.size(); ++k) {
+    if (k == axis) continue;
+    if (!t.dims[k].known() || t.dims[k].value() <= 0) return kFar;
+    most /= t.dims[k].value();
+  }
+  return std::min(kFar, most + 1);
+}
 
 struct Range {
   Dim start, step{1}, count;
@@ -19,12 +31,13 @@ struct Range {
 struct AxisSlice {
   const Graph& g;
   const Dim& size;
+  int64_t far = kFar;
 
   // An index that may count from the end, clamped to low..high.
   Dim clamp(const Dim& i, const Dim& low, const Dim& high) const {
     if (i.known()) {
-      if (i.value() >= kFar) return high;
-      if (i.value() <= -kFar) return low;
+      if (i.value() >= far) return high;
+      if (i.value() <= -far) return low;
       Dim from_end = i.value() < 0 ? i + size : i;
       return max_of(g, min_of(g, from_end, high), low);
     }
@@ -100,7 +113,8 @@ std::optional<Parameters> parameters(const Graph& g, const Node& n) {
 }
 
 // For each axis of the input.
-std::vector<Range> ranges(const Graph& g, const Parameters& p, const std::vector<Dim>& dims) {
+std::vector<Range> ranges(const Graph& g, const Parameters& p, const ir::Type& type) {
+  auto& dims = type.dims;
   std::vector<Range> out;
   for (auto& d : dims) out.push_back({Dim(0), Dim(1), d});
   if (!known_dims(p.axes)) {
@@ -115,7 +129,7 @@ std::vector<Range> ranges(const Graph& g, const Parameters& p, const std::vector
   }
   for (size_t i = 0; i < p.axes.size(); ++i) {
     auto axis = static_cast<size_t>(wrap_axis(p.axes[i].value(), static_cast<int>(dims.size())));
-    out[axis] = AxisSlice{g, dims[axis]}.of(p.starts[i], p.ends[i], p.steps[i]);
+    out[axis] = AxisSlice{g, dims[axis], far_of(type, axis)}.of(p.starts[i], p.ends[i], p.steps[i]);
   }
   return out;
 }
@@ -172,7 +186,7 @@ Status infer(InferContext& c) {
   auto p = parameters(c.graph, c.node);
   if (!p) return infer_unknown(c);
   GE_RETURN_IF_ERROR(check(c, *p));
-  auto r = ranges(c.graph, *p, c.dims(0));
+  auto r = ranges(c.graph, *p, c.type(0));
   std::vector<Dim> dims;
   for (auto& x : r) dims.push_back(x.count);
   c.set(0, c.dtype(0), std::move(dims));
@@ -184,7 +198,7 @@ std::optional<Strided> view(const Graph& g, const Node& n, int, const Strided& i
   auto p = parameters(g, n);
   if (!p) return std::nullopt;
   Strided v = in;
-  auto r = ranges(g, *p, g.value(n.inputs[0]).type.dims);
+  auto r = ranges(g, *p, g.value(n.inputs[0]).type);
   for (size_t i = 0; i < r.size(); ++i) {
     v.dims[i] = r[i].count;
     v.offset = v.offset + r[i].start * in.strides[i];
@@ -197,7 +211,7 @@ Status reference(LowerContext& c) {
   auto p = parameters(c.graph, c.node);
   if (!p) return c.fail("its parameters are known only at run time");
   std::vector<Dim> starts, steps;
-  for (auto& r : ranges(c.graph, *p, c.type(0).dims)) starts.push_back(r.start), steps.push_back(r.step);
+  for (auto& r : ranges(c.graph, *p, c.type(0))) starts.push_back(r.start), steps.push_back(r.step);
   starts.insert(starts.end(), steps.begin(), steps.end());
   c.call("ref.Slice", {c.in(0)}, {c.out()}, std::move(starts));
   return ok();

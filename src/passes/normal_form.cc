@@ -1,6 +1,7 @@
 // The normal form: what changes nothing is removed, chains that move data become one step, so that rules
 // see the operators that compute next to one another.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ops/shape_util.h"
@@ -30,6 +31,13 @@ bool all_are(const Tensor& t, double x) {
   return true;
 }
 
+// A Slice with such steps that takes as many elements as there are takes each.
+bool steps_ahead(const ir::Graph& g, const ir::Node& n) {
+  if (n.inputs.size() < 5 || !n.inputs[4]) return true;
+  auto steps = g.elements(n.inputs[4]);
+  return steps && std::all_of(steps->begin(), steps->end(), [](auto& d) { return d.known() && d.value() > 0; });
+}
+
 bool does_nothing(const ir::Graph& g, const ir::Node& n) {
   if (n.inputs.empty() || !n.inputs[0] || !n.outputs[0]) return false;
   auto &in = g.value(n.inputs[0]).type, &out = g.value(n.outputs[0]).type;
@@ -44,6 +52,7 @@ bool does_nothing(const ir::Graph& g, const ir::Node& n) {
     return in.ranked && std::is_sorted(p.begin(), p.end());
   }
   if (n.op == "Concat") return n.inputs.size() == 1;
+  if (n.op == "Slice") return same && steps_ahead(g, n);
   return changes_nothing(g, n);
 }
 
@@ -135,6 +144,49 @@ bool merge_casts(ir::Graph& g, NodeId id) {
   ValueId x = g.node(up).inputs[0];
   if (!holds(g.value(x).type.dtype, g.value(g.node(id).inputs[0]).type.dtype)) return false;
   g.set_input(id, 0, x);
+  return true;
+}
+
+//   Max(x, -inf)   becomes   x, and so Min(x, inf)
+bool bounds_nothing(ir::Graph& g, NodeId id) {
+  auto& n = g.node(id);
+  if ((n.op != "Max" && n.op != "Min") || n.inputs.size() != 2) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId bound = n.inputs[i], x = n.inputs[1 - i];
+    if (!bound || !x || !g.is_constant(bound) || !g.value(x).type.ranked || !(g.value(x).type == g.value(n.outputs[0]).type)) continue;
+    const Tensor& t = *g.value(bound).constant;
+    if (!is_float(t.dtype()) || !all_are(t, n.op == "Max" ? -HUGE_VAL : HUGE_VAL)) continue;
+    g.replace_uses(n.outputs[0], x);
+    g.erase(id);
+    return true;
+  }
+  return false;
+}
+
+//   Reshape(Reduce(x) {keepdims=0})   becomes   Reduce(x) {keepdims=1}     where it puts the axes back
+bool keep_reduced_axes(ir::Graph& g, NodeId id) {
+  auto& n = g.node(id);
+  if (n.op != "Reshape" && n.op != "Unsqueeze") return false;
+  NodeId up = g.value(n.inputs[0]).producer;
+  if (!up || !g.node(up).op.starts_with("Reduce") || !g.only_reader(n.inputs[0]) || ir::attr_int(g.node(up), "keepdims", 1) != 0) return false;
+  auto& reduce = g.node(up);
+  auto &x = g.value(reduce.inputs[0]).type, &out = g.value(n.outputs[0]).type;
+  if (!x.ranked || !out.ranked || reduce.inputs.size() != 2 || !reduce.inputs[1] || ir::attr_int(reduce, "mask", 0) != 0) return false;
+  auto axes = g.elements(reduce.inputs[1]);
+  if (!axes || axes->empty()) return false;
+  auto kept = x.dims;
+  for (auto& a : *axes) {
+    if (!a.known()) return false;
+    kept[static_cast<size_t>(a.value() < 0 ? a.value() + x.rank() : a.value())] = 1;
+  }
+  if (kept != out.dims) return false;
+  const ir::Type type = out;
+  ir::Attrs attrs = reduce.attrs;
+  attrs["keepdims"] = int64_t{1};
+  NodeId made = g.insert(reduce.op, reduce.inputs, {type}, std::move(attrs), up);
+  g.replace_uses(g.node(id).outputs[0], g.node(made).outputs[0]);
+  g.erase(id);
+  g.erase(up);
   return true;
 }
 
@@ -252,6 +304,10 @@ Result<bool> normal_form(ir::Graph& g, PassContext& c) {
     }
     if (n.inputs.empty() || !n.inputs[0]) continue;
     if (shape_reads_nothing(g, id)) {
+      changed = true;
+      continue;
+    }
+    if (bounds_nothing(g, id) || keep_reduced_axes(g, id)) {
       changed = true;
       continue;
     }

@@ -88,6 +88,7 @@ Result<bool> fold(ir::Graph& g, PassContext& c);          // constants computed 
 Result<bool> cse(ir::Graph& g, PassContext& c);           // equal nodes merged
 Result<bool> dce(ir::Graph& g, PassContext& c);           // what nobody reads
 Result<bool> sink_transposes(ir::Graph& g, PassContext& c);   // below elementwise nodes
+Result<bool> sink_squeezes(ir::Graph& g, PassContext& c);     // below those that follow products
 Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write what means the same
 Result<bool> loop_invariants(ir::Graph& g, PassContext& c);   // made once, not in each iteration
 Result<bool> stacked_caches(ir::Graph& g, PassContext& c);  // states that are stacks of caches are appended to as wholes

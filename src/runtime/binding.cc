@@ -9,11 +9,11 @@
 #include "om/expressions.h"
 #include "runtime/fault_text.h"
 #include "runtime/value.h"
+#include "tensor/limits.h"
 
 namespace ge::runtime {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t(1) << 46;
 
 Error damaged(std::string what) {
   return error(code::kParse, std::move(what), "the .om file is damaged or was made for other sizes",
@@ -221,7 +221,7 @@ Status Binding::prepare_task(size_t t, const Binding* like) {
   }
   task.work = *std::move(work);
   auto& w = task.work;
-  if (w.chunks < 0 || w.scratch < 0 || w.shared < 0 || w.scratch > kMaxBytes || w.shared > kMaxBytes)
+  if (w.chunks < 0 || w.scratch < 0 || w.shared < 0 || w.scratch > kMaxTensorBytes || w.shared > kMaxTensorBytes)
     return damaged(format("Task {} asks for impossible scratch.", name));
   return ok();
 }
@@ -263,9 +263,9 @@ Status Binding::bind_buffers(const om::Package& package) {
       if (d < 0)
         return error(code::kRunFailed, format("'{}' would have the shape {}: a size is negative.", port.name, shape_text(dims)),
                      "an input is smaller than what slides over it or is cut from it", "feed sizes that the model is made for");
-      if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxBytes)
+      if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxTensorBytes)
         return error(code::kTooLarge, format("'{}' would be too large: {}{}.", port.name, name(static_cast<DType>(port.dtype)), shape_text(dims)),
-                     format("a tensor holds at most {}", bytes_text(static_cast<double>(kMaxBytes))));
+                     format("a tensor holds at most {}", bytes_text(static_cast<double>(kMaxTensorBytes))));
     }
     return bytes;
   };
@@ -292,7 +292,7 @@ Status Binding::bind_buffers(const om::Package& package) {
       case om::BufferKind::arena:
         if (b.bytes < 0 || static_cast<size_t>(b.bytes) >= exprs.size()) return damaged(format("Buffer {} has no size.", i));
         bytes = exprs[static_cast<size_t>(b.bytes)];
-        if ((bytes < 0 && bytes != om::kUnknown) || bytes > kMaxBytes) return wrong_size(*program, i, bytes);
+        if ((bytes < 0 && bytes != om::kUnknown) || bytes > kMaxTensorBytes) return wrong_size(*program, i, bytes);
         if (b.first < 0 || b.last < b.first || static_cast<size_t>(b.last) >= program->tasks.size())
           return damaged(format("Buffer {} has no lifetime.", i));
         break;
@@ -476,7 +476,7 @@ Status Binding::place(const om::Package& package, const BindOptions& options) {
     if (!program->reuse) x.first = 0, x.last = static_cast<int32_t>(program->tasks.size());
     if (stored) {
       x.fixed = stored->offsets[i] - kept;
-      if (x.fixed < 0 || x.fixed > kMaxBytes || x.fixed % b.align) return damaged(format("Buffer {} has no place in the plan.", i));
+      if (x.fixed < 0 || x.fixed > kMaxTensorBytes || x.fixed % b.align) return damaged(format("Buffer {} has no place in the plan.", i));
     }
     intervals.push_back(x);
     targets.push_back(&buffer_offset[i]);

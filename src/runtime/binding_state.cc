@@ -5,11 +5,11 @@
 #include "om/expressions.h"
 #include "runtime/binding.h"
 #include "runtime/value.h"
+#include "tensor/limits.h"
 
 namespace ge::runtime {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t(1) << 46;
 
 Error damaged(std::string what) {
   return error(code::kParse, std::move(what), "the .om file is damaged", "compile the model again");
@@ -76,7 +76,7 @@ Status Binding::bind_state(const om::StatePortT& port, const om::StateT& state) 
   if (s.bytes <= 0) return damaged(format("State '{}' has an element type that cannot be run.", state.name));
   for (size_t k = 0; k < s.capacity.size(); ++k) {
     if (s.capacity[k] < 0 || (s.capacity[k] != state.dims[k] && (k > 0 || state.dims[k] >= 0))) return damaged(format("State '{}' is of another size.", state.name));
-    if (__builtin_mul_overflow(s.bytes, s.capacity[k], &s.bytes) || s.bytes > kMaxBytes)
+    if (__builtin_mul_overflow(s.bytes, s.capacity[k], &s.bytes) || s.bytes > kMaxTensorBytes)
       return error(code::kTooLarge, format("State '{}' would be too large: {}.", state.name, shape_text(s.capacity)), "", "compile the model with a smaller capacity (--state=in:out:axis:capacity)");
     if (grows && k > axis) s.row *= s.capacity[k];
   }

@@ -7,11 +7,11 @@
 
 #include "base/text.h"
 #include "runtime/state.h"
+#include "tensor/limits.h"
 
 namespace ge::runtime {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t(1) << 46;
 constexpr int64_t kFirstRows = 512;  // committed at once at least; untouched pages cost nothing
 // Pieces of address space that all states together may be cut into: a process has some 65,000, for all that it maps.
 constexpr int64_t kMaxPieces = 8192;
@@ -48,7 +48,7 @@ bool StateMemory::cut() {
 Status StateMemory::reserve(int64_t blocks, int64_t capacity, int64_t row_bytes) {
   if (base_ && blocks == blocks_ && capacity == capacity_ && row_bytes == row_) return ok();
   int64_t bytes;
-  if (blocks < 0 || capacity < 0 || row_bytes < 0 || __builtin_mul_overflow(blocks, capacity, &bytes) || __builtin_mul_overflow(bytes, row_bytes, &bytes) || bytes > kMaxBytes)
+  if (blocks < 0 || capacity < 0 || row_bytes < 0 || __builtin_mul_overflow(blocks, capacity, &bytes) || __builtin_mul_overflow(bytes, row_bytes, &bytes) || bytes > kMaxTensorBytes)
     return error(code::kTooLarge, "The capacity of a state is too large.", "", "compile the model with a smaller one (--state=in:out:axis:capacity)");
   auto size = static_cast<size_t>(up(std::max<int64_t>(bytes, 1)));
   void* p = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

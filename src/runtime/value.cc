@@ -6,11 +6,11 @@
 #include <new>
 
 #include "base/text.h"
+#include "tensor/limits.h"
 
 namespace ge::runtime {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t(1) << 46;
 constexpr int64_t kStale = 64;  // blocks given back since; a run of some segments gives back fewer
 
 // Sizes in eighths of powers of two, so that a size a little larger than the last one fits into its block.
@@ -47,14 +47,14 @@ Result<int64_t> checked_bytes(DType t, std::span<const int64_t> dims, const std:
   int64_t bytes = size_of(t);
   for (int64_t d : dims) {
     if (d < 0) return error(code::kRunFailed, format("'{}' would have the shape {}: a size is negative.", name, shape_text(dims)));
-    if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxBytes)
+    if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxTensorBytes)
       return error(code::kTooLarge, format("'{}' would be too large: {}.", name, shape_text(dims)));
   }
   return bytes;
 }
 
 Result<std::shared_ptr<std::byte>> Blocks::take(int64_t bytes) {
-  if (bytes < 0 || bytes > kMaxBytes) return error(code::kTooLarge, format("A block of {} bytes is too large.", bytes));
+  if (bytes < 0 || bytes > kMaxTensorBytes) return error(code::kTooLarge, format("A block of {} bytes is too large.", bytes));
   size_t size = size_class(static_cast<size_t>(bytes));
   std::byte* p = nullptr;
   auto it = free_.lower_bound(size);

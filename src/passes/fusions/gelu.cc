@@ -19,7 +19,7 @@ Verdict near(const Match& m, std::string_view name, double want) {
 Verdict constants(const Match& m) {
   const double kRoot2 = std::sqrt(2.0);
   auto first = [](Verdict a, Verdict b) { return a.holds ? b : a; };
-  Verdict v = first(near(m, "one", 1), near(m, "half", 0.5));
+  Verdict v = first(first(near(m, "one", 1), near(m, "unit", 1)), near(m, "half", 0.5));
   v = first(v, near(m, "root", m.nodes.count("d") && m.node("d").op == "Div" ? kRoot2 : 1 / kRoot2));
   v = first(v, first(near(m, "three", 3), near(m, "cubic", 0.044715)));
   v = first(v, near(m, "k", std::sqrt(2 / M_PI)));
@@ -36,11 +36,31 @@ constexpr const char* kErf = R"(%d = Div|Mul(%x, %root:const)
                                 %e = Erf(%d)
                                 %o = Add(%e, %one:const)
 )";
-constexpr const char* kTanh = R"(%p = Pow(%x, %three:const)
-                                 %q = Mul(%p, %cubic:const)
-                                 %s = Add(%x, %q)
-                                 %u = Mul(%s, %k:const)
-                                 %tanh = Tanh(%u)
+// x + 0.044715 x^3, in the ways in which exporters write it, and the last with sqrt(2/pi) x taken out.
+constexpr const char* kCubic[] = {R"(%p = Pow(%x, %three:const)
+                                     %q = Mul(%p, %cubic:const)
+                                     %s = Add(%x, %q)
+                                     %u = Mul(%s, %k:const)
+)",
+                                  R"(%a = Mul(%x, %x)
+                                     %p = Mul(%a, %x)
+                                     %q = Mul(%p, %cubic:const)
+                                     %s = Add(%x, %q)
+                                     %u = Mul(%s, %k:const)
+)",
+                                  R"(%a = Mul(%x, %cubic:const)
+                                     %p = Mul(%x, %a)
+                                     %q = Mul(%x, %p)
+                                     %s = Add(%x, %q)
+                                     %u = Mul(%s, %k:const)
+)",
+                                  R"(%a = Mul(%x, %cubic:const)
+                                     %p = Mul(%x, %a)
+                                     %s = Add(%p, %unit:const)
+                                     %q = Mul(%x, %k:const)
+                                     %u = Mul(%q, %s)
+)"};
+constexpr const char* kTanh = R"(%tanh = Tanh(%u)
                                  %o = Add(%tanh, %one:const)
 )";
 constexpr const char* kTails[] = {"%m = Mul(%x, %o)\n%y = Mul(%m, %half:const)",
@@ -49,8 +69,10 @@ constexpr const char* kTails[] = {"%m = Mul(%x, %o)\n%y = Mul(%m, %half:const)",
 
 std::vector<std::string> patterns() {
   std::vector<std::string> out;
-  for (const char* head : {kErf, kTanh})
-    for (const char* tail : kTails) out.push_back(std::string(head) + tail);
+  std::vector<std::string> heads{kErf};
+  for (const char* cubic : kCubic) heads.push_back(std::string(cubic) + kTanh);
+  for (auto& head : heads)
+    for (const char* tail : kTails) out.push_back(head + tail);
   return out;
 }
 
