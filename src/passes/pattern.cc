@@ -131,7 +131,14 @@ class Matcher {
     NodeId other = id;
     for (auto& u : g_.value(v).uses)
       if (std::none_of(m_.nodes.begin(), m_.nodes.end(), [&](auto& x) { return x.second == u.node; })) other = u.node;
-    bool output = g_.is_output(v);
+    // As it is, or in other axes of size 1.
+    ValueId seen = v;
+    for (NodeId reader = other; !g_.is_output(seen) && reader != id && is_glue(g_.node(reader).op) && g_.node(reader).inputs[0] == seen;) {
+      seen = g_.node(reader).outputs[0];
+      if (g_.value(seen).uses.empty()) break;
+      reader = g_.value(seen).uses[0].node;
+    }
+    bool output = g_.is_output(seen);
     return fail(other, [&] {
       return output ? format("{} is an output of the graph", g_.value(v).name)
                     : format("{} has {} readers", g_.value(v).name, g_.reader_count(v));

@@ -44,33 +44,55 @@ class Sinker {
     auto* def = ops::find(g_.node(id).op);
     return sunk_.count(id.v) > 0 || (def && def->unit == kernels::Unit::cube && g_.only_reader(x));
   }
-  // The constant, which broadcasts along `after`, as it does along `before`; none: it has elements along an axis that is not
-  // there.
-  ValueId constant_before(ValueId v, const std::vector<Dim>& after, const std::vector<Dim>& before) {
-    const Tensor& c = *g_.value(v).constant;
-    if (c.count() == 1) {
-      Tensor one(c.dtype(), {});
-      std::copy_n(c.as<std::byte>(), c.bytes(), one.as<std::byte>());
-      return g_.add_constant(std::move(one), g_.value(v).name);
-    }
-    if (c.dims().size() > after.size() || c.dtype() == DType::string) return {};
-    std::vector<int64_t> wide(after.size() - c.dims().size(), 1), dims;
-    wide.insert(wide.end(), c.dims().begin(), c.dims().end());
-    size_t from = 0;
-    for (auto& d : before) {
-      if (d.is(1)) {
-        dims.push_back(1);
-        continue;
+  // For each axis of `after`, which of `before` it is; axes of size 1 are left out or added between them. None: not so.
+  static std::vector<int> places(const std::vector<Dim>& after, const std::vector<Dim>& before) {
+    std::vector<int> at;
+    size_t k = 0;
+    for (auto& d : after) {
+      while (k < before.size() && !(before[k] == d)) {
+        if (!before[k].is(1)) break;
+        ++k;
       }
-      for (; after[from].is(1); ++from)
-        if (wide[from] != 1) return {};
-      dims.push_back(wide[from++]);
+      const bool here = k < before.size() && before[k] == d;
+      if (!here && !d.is(1)) return {};
+      at.push_back(here ? static_cast<int>(k++) : -1);
     }
-    for (; from < after.size(); ++from)
-      if (wide[from] != 1) return {};
-    Tensor out(c.dtype(), std::move(dims));
-    std::copy_n(c.as<std::byte>(), c.bytes(), out.as<std::byte>());
-    return g_.add_constant(std::move(out), g_.value(v).name);
+    return at;
+  }
+  // The operand, which broadcasts along `after`, as it does along `before`; none: it has elements along an axis that is not
+  // there, or would have to lose axes while running.
+  ValueId operand_before(ValueId v, const std::vector<Dim>& after, const std::vector<Dim>& before, NodeId like) {
+    auto& type = g_.value(v).type;
+    const auto at = places(after, before);
+    if (!type.ranked || type.dtype == DType::string || at.size() != after.size() || type.dims.size() > after.size()) return {};
+    const size_t lead = after.size() - type.dims.size();
+    std::vector<Dim> dims(before.size(), 1);
+    bool dropped = false;
+    for (size_t k = 0; k < type.dims.size(); ++k) {
+      const int to = at[lead + k];
+      if (to >= 0) dims[static_cast<size_t>(to)] = type.dims[k];
+      else if (!type.dims[k].is(1)) return {};
+      else dropped = true;
+    }
+    if (g_.is_constant(v)) {
+      const Tensor& c = *g_.value(v).constant;
+      std::vector<int64_t> sizes;
+      for (auto& d : dims) sizes.push_back(d.value());
+      if (c.count() == 1) sizes.clear();
+      Tensor out(c.dtype(), std::move(sizes));
+      std::copy_n(c.as<std::byte>(), c.bytes(), out.as<std::byte>());
+      return g_.add_constant(std::move(out), g_.value(v).name);
+    }
+    if (dropped) return {};
+    std::vector<int64_t> added;
+    for (size_t k = 0; k < before.size(); ++k)
+      if (std::find(at.begin() + static_cast<ptrdiff_t>(lead), at.end(), static_cast<int>(k)) == at.end()) added.push_back(static_cast<int64_t>(k));
+    if (added.empty()) return v;
+    ir::Type wide = type;
+    wide.dims = std::move(dims);
+    NodeId id = g_.insert("Unsqueeze", {v, g_.add_constant(Tensor::vector_i64(added), "axes")}, {wide}, {}, like);
+    g_.node(id).origin.clear();
+    return g_.node(id).outputs[0];
   }
 
   bool sink(NodeId id) {
@@ -82,26 +104,21 @@ class Sinker {
     bool found = false;
     for (ValueId v : n.inputs) {
       NodeId s = squeeze_of(v);
-      if (!s) {
-        if (v && !g_.is_constant(v)) return false;
-        continue;
-      }
-      ValueId x = g_.node(s).inputs[0];
-      if (g_.value(v).type.dims != out.dims || !serves(x) || (found && g_.value(x).type.dims != before)) return false;
+      ValueId x = s ? g_.node(s).inputs[0] : ValueId{};
+      if (!s || found || !serves(x)) continue;
+      if (g_.value(v).type.dims != out.dims) return false;
       before = g_.value(x).type.dims, found = true;
     }
     if (!found || !out.ranked || g_.value(old).content) return false;
     std::vector<ValueId> inputs;
+    NodeId like;
     for (ValueId v : n.inputs) {
-      if (NodeId s = squeeze_of(v)) v = g_.node(s).inputs[0];
-      else if (v && !(v = constant_before(v, out.dims, before))) return false;
+      NodeId s = squeeze_of(v);
+      if (s && g_.value(g_.node(s).inputs[0]).type.dims == before) v = g_.node(s).inputs[0], like = s;
+      else if (v && !(v = operand_before(v, out.dims, before, id))) return false;
       inputs.push_back(v);
     }
-    // A squeeze of the same kind, behind the node.
-    NodeId like;
-    for (ValueId v : n.inputs)
-      if (!like) like = squeeze_of(v);
-    const ir::Node squeeze = g_.node(like);
+    const ir::Node squeeze = g_.node(like);   // one of the same kind, behind the node
     ir::Type type = out;
     type.dims = before;
     NodeId made = g_.insert(n.op, std::move(inputs), {type}, n.attrs, id);

@@ -92,7 +92,7 @@ class Generator {
         &Generator::unary, &Generator::unary, &Generator::binary, &Generator::product, &Generator::product, &Generator::product,
         &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::convolution, &Generator::pool, &Generator::softmax, &Generator::layer_norm,
         &Generator::gelu, &Generator::gated, &Generator::gated, &Generator::rotary, &Generator::attention, &Generator::attention, &Generator::cached, &Generator::concat, &Generator::stack, &Generator::scatter, &Generator::slice, &Generator::split,
-        &Generator::reshape, &Generator::transpose, &Generator::reduce, &Generator::select};
+        &Generator::reshape, &Generator::transpose, &Generator::reduce, &Generator::select, &Generator::lookup, &Generator::flat_convolution};
     (this->*kMotifs[static_cast<size_t>(random_.below(std::size(kMotifs)))])();
   }
 
@@ -420,6 +420,48 @@ class Generator {
     ValueId c = op(random_.pick<std::string>({"Less", "Greater", "GreaterOrEqual"}), {x, number(0.1f)});
     if (random_.chance(50)) keep(op("Where", {c, soft(x), number(-1)}));
     else keep(op("Mul", {x, op("Cast", {c}, {{"to", int64_t(1)}})}));
+  }
+
+  // Rows of a table by a product with ones, some of which are beyond it, and what is computed of each.
+  void lookup() {
+    ValueId x = pool_[static_cast<size_t>(random_.below(3))];   // an input, so that rounding moves none
+    ValueId index = op("Cast", {op("Mul", {x, number(3)})}, {{"to", int64_t(7)}}), hot;
+    const int64_t k = random_.pick<int64_t>({1, 2, 4}), n = random_.pick<int64_t>({1, 5, 16});
+    if (random_.chance(50)) {
+      Tensor values(DType::f32, {2});
+      values.as<float>()[0] = 0, values.as<float>()[1] = 1;
+      hot = op("OneHot", {index, ints({k}), g_.add_constant(values, "values")});
+    } else {
+      std::vector<int64_t> classes;
+      for (int64_t i = 0; i < k; ++i) classes.push_back(i);
+      hot = op("Cast", {op("Equal", {op("Unsqueeze", {index, ints({-1})}), ints(classes)})}, {{"to", int64_t(1)}});
+    }
+    ValueId y = op("MatMul", {hot, weight({k, n})});
+    if (random_.chance(60)) y = op("Add", {weight({n}), y});
+    if (random_.chance(60)) y = soft(y);
+    if (random_.chance(10)) keep(y);
+    if (random_.chance(30)) y = op("Mul", {y, soft(y)});
+    keep(y);
+  }
+  // A convolution over one axis, written as one over two.
+  void flat_convolution() {
+    ValueId x = of_rank(3);
+    if (!x || known(x, 1) < 1 || known(x, 2) < 1 || known(x, 1) > 48) return;
+    const bool last = random_.chance(50), wide = known(x, 2) > 2;
+    const int64_t k = wide ? 3 : 1, m = random_.pick<int64_t>({4, 8});
+    const std::vector<int64_t> window = last ? std::vector<int64_t>{k, 1} : std::vector<int64_t>{1, k};
+    ValueId y = op("Unsqueeze", {x, ints({last ? 3 : 2})});
+    y = op("Conv", {y, weight({m, known(x, 1), window[0], window[1]}, 0.3)}, {{"kernel_shape", window}});
+    y = op("Squeeze", {y, ints({last ? 3 : 2})});
+    if (random_.chance(10)) keep(y);
+    if (random_.chance(60)) y = op("Add", {weight({m, 1}), y});
+    if (random_.chance(30)) y = op("Add", {y, soft(y)});
+    for (auto r : pool_)
+      if (dims(r) == dims(y) && random_.chance(50)) {
+        y = op("Add", {r, y});
+        break;
+      }
+    keep(tail(y));
   }
 
   void outputs() {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/text.h"
 #include "passes/fusion.h"
 
 namespace ge::passes {
@@ -52,6 +53,16 @@ std::optional<OneHot> one_hot(const ir::Graph& g, ValueId v, int64_t classes) {
   return OneHot{n.inputs[0]};
 }
 
+// The node that makes v of such ones and nothing else.
+NodeId hides_one_hot(const ir::Graph& g, ValueId v, int64_t classes) {
+  NodeId first = v ? g.value(v).producer : NodeId{};
+  for (NodeId id = first; id; id = g.value(g.node(id).inputs[0]).producer) {
+    if (g.node(id).op == "OneHot" || (g.node(id).op == "Cast" && spelt_out(g, g.node(id), classes))) return id == first ? NodeId{} : first;
+    if (!is_glue(g.node(id).op) || !g.node(id).inputs[0]) return {};
+  }
+  return {};
+}
+
 bool finite(const Tensor& w) {
   return std::all_of(w.as<float>(), w.as<float>() + w.count(), [](float x) { return std::isfinite(x); });
 }
@@ -87,15 +98,14 @@ NodeId build(ir::Graph& g, NodeId id, const OneHot& hot) {
   add("Clip", {at, number(-1), number(classes)}, DType::i64);   // -1 is the last row, of zeros
   NodeId made = g.insert("Gather", {g.add_constant(with_zeros(*g.value(w).constant), g.value(w).name), at}, {g.value(product.outputs[0]).type}, {{"axis", int64_t{0}}}, id);
   g.replace_uses(product.outputs[0], g.node(made).outputs[0]);
-  // What made the ones, where nobody else reads them.
+  // What made the ones goes too, where nobody else reads them.
   std::vector<std::string> origins;
-  for (NodeId dead = id; dead && g.reader_count(g.node(dead).outputs[0]) == 0;) {
-    const ir::Node n = g.node(dead);
+  for (NodeId from = id; from;) {
+    const ir::Node n = g.node(from);
     auto names = n.origin.empty() ? std::vector{n.name} : n.origin;
     origins.insert(origins.begin(), names.begin(), names.end());
-    g.erase(dead);
-    if (n.op == "OneHot" || n.op == "Equal") break;
-    dead = g.value(n.inputs[0]).producer;
+    if (g.reader_count(n.outputs[0]) == 0) g.erase(from);
+    from = n.op == "OneHot" || n.op == "Equal" ? NodeId{} : g.value(n.inputs[0]).producer;
   }
   g.node(made).origin = std::move(origins);
   return made;
@@ -108,11 +118,16 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     if (n.op != "MatMul" || !g.is_constant(n.inputs[1]) || !in_scope(c.options, g, id)) continue;
     const Tensor& w = *g.value(n.inputs[1]).constant;
     if (w.dtype() != DType::f32 || w.rank() != 2) continue;
-    auto hot = one_hot(g, n.inputs[0], w.dims()[0]);
-    if (!hot) continue;
     const std::string anchor = n.name;
+    auto miss = [&](NodeId blocker, std::string why, std::string help) { c.trace.near_miss({"one_hot_product", anchor, 1, 2, g.node(blocker).name, std::move(why), std::move(help)}); };
+    auto hot = one_hot(g, n.inputs[0], w.dims()[0]);
+    if (!hot) {
+      if (NodeId between = hides_one_hot(g, n.inputs[0], w.dims()[0]))
+        miss(between, format("{} stands between the ones and the product", g.node(between).op), format("move {} out of the way", g.node(between).op));
+      continue;
+    }
     if (!finite(w)) {
-      c.trace.near_miss({"one_hot_product", anchor, 1, 1, anchor, "the right side has values that are not finite", ""});
+      miss(id, "the right side has values that are not finite", "");
       continue;
     }
     c.trace.fused("one_hot_product", g, build(g, id, *hot), anchor);
