@@ -1,6 +1,4 @@
 // LinearAttention: attention as a recurrence over a state of fixed size.
-#include <cmath>
-
 #include "base/text.h"
 #include "ops/outputs.h"
 #include "ops/shape_util.h"
@@ -35,15 +33,11 @@ Status infer(InferContext& c) {
 }
 
 Status reference(LowerContext& c) {
-  double scale = ir::attr_float(c.node, "scale", 0);
-  auto& width = c.type(0).dims[2];
-  if (scale == 0 && !width.known()) return c.fail("the width of its heads must be known while compiling, or its scale given");
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(width.value() / query_heads(c.node)));
   std::vector<Arg> in;
   for (int i = 0; i < 6; ++i) in.push_back(c.in(i));
   std::vector<Arg> out{c.out()};
   if (c.wants(1)) out.push_back(c.out(1));
-  c.call("ref.LinearAttention", std::move(in), std::move(out), {query_heads(c.node), heads(c.node)}, {scale});
+  c.call("ref.LinearAttention", std::move(in), std::move(out), {query_heads(c.node), heads(c.node)}, {ir::attr_float(c.node, "scale", 0)});
   return ok();
 }
 

@@ -30,7 +30,8 @@ Status check_granularity(const InferContext& c) {
   const int64_t block = ir::attr_int(c.node, "block_size", 0);
   if (block < 0) return c.fail(format("attribute block_size is {}; it must be 0 (no blocks) or more", block));
   if (c.has(2) && c.ranked(1) && c.ranked(2) && c.dims(1) != c.dims(2)) {
-    bool one = product(c.dims(1)) == Dim(1) && product(c.dims(2)) == Dim(1);
+    auto may_be_one = [](const std::vector<Dim>& dims) { return std::all_of(dims.begin(), dims.end(), [](auto& d) { return !d.known() || d.is(1); }); };
+    bool one = may_be_one(c.dims(1)) && may_be_one(c.dims(2));
     // Sizes that only the run tells may be equal after all.
     bool open = c.rank(1) == c.rank(2);
     for (size_t k = 0; open && k < c.dims(1).size(); ++k) open = !c.dims(1)[k].known() || !c.dims(2)[k].known() || c.dims(1)[k] == c.dims(2)[k];

@@ -1,6 +1,6 @@
 // ref.LinearAttention: in [query [B, T, Hq dk], key [B, T, H dk], value [B, T, H dv], past state [B, H, dk, dv] or
 // absent, decay [B, T, H] or [B, T, H dk] or absent, beta [B, T, H] or [B, T, 1] or absent], out [output [B, T, Hq dv],
-// present state [B, H, dk, dv] or absent]. ints [Hq, H], floats [scale]. For each step in order, per head: the state
+// present state [B, H, dk, dv] or absent]. ints [Hq, H], floats [scale; 0: 1 / sqrt(dk)]. For each step in order, per head: the state
 // S decays by e^decay, takes key (x) value, or with beta key (x) beta (value - S^T key), and gives scale S^T query.
 // Sums in double, one chunk a batch entry and head.
 #include "kernels/reference/place.h"
@@ -74,6 +74,7 @@ void update(const Call& c, const Sizes& s, int64_t n, int64_t t, int64_t h, doub
 Status run(const Call& c, int64_t chunk) {
   Sizes s;
   GE_RETURN_IF_ERROR(check(c, s));
+  const double scale = c.floats[0] != 0 ? c.floats[0] : 1 / std::sqrt(static_cast<double>(s.dk));
   const View &query = c.in[kQuery], &y = c.out[0];
   int64_t n = chunk / s.heads, h = chunk % s.heads, group = s.query_heads / s.heads;
   auto* state = reinterpret_cast<double*>(c.scratch);
@@ -86,7 +87,7 @@ Status run(const Call& c, int64_t chunk) {
       for (int64_t j = 0; j < s.dv; ++j) {
         double sum = 0;
         for (int64_t i = 0; i < s.dk; ++i) sum += load(query, place(query, n, t, q * s.dk + i)) * state[i * s.dv + j];
-        store(y, place(y, n, t, q * s.dv + j), sum * c.floats[0]);
+        store(y, place(y, n, t, q * s.dv + j), sum * scale);
       }
   }
   if (wanted(c, 1))
