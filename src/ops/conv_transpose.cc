@@ -370,13 +370,13 @@ Verdict conv_transpose_by_phases(const Graph& g, const Node& n) {
   auto& x = g.value(n.inputs[0]).type;
   auto& w = g.value(n.inputs[1]);
   if (!x.ranked || x.rank() < 3 || x.rank() > 5) return no("more than 3 spatial axes");
-  if (!w.constant || w.constant->count() == 0) return no("the weights are not constant");
+  if (!w.constant || w.constant->count() == 0) return no("the weights are not constant", "make them constants of the model");
   if (!cube_float(x.dtype) || !cube_float(w.type.dtype)) return no(format("the values are {}", name(x.dtype)));
   auto t = read(g, n);
   if (!t.ok()) return no(t.error().message);
   int64_t phases = 1;
   for (size_t a = 0; a < t->strides.size(); ++a) {
-    if (!t->pad_begin[a].known()) return no("the padding is not known");
+    if (!t->pad_begin[a].known()) return no("the padding is not known", "give the inputs' shapes with --input_shape");
     phases *= t->strides[a];
     if (phases > 64) return no("the strides are large");
   }

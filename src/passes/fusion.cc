@@ -81,7 +81,7 @@ namespace {
 
 // The first matched node that options keep out of fusions.
 Verdict allowed(const ir::Graph& g, const Match& m, const std::string& rule, const PassOptions& o) {
-  if (o.disabled_at.count({rule, g.node(m.anchor).name})) return no("the fused result would differ by more than the rule's eps");
+  if (o.disabled_at.count({rule, g.node(m.anchor).name})) return beyond_eps();
   for (auto& [name, id] : m.nodes) {
     Verdict v = in_scope(o, g, id);
     if (!v) return v;
@@ -97,17 +97,21 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
   for (auto& p : r.patterns) {
     Match m;
     MatchFailure failure;
-    if (!match(p, g, id, m, failure)) {
-      if (!failure.why.empty() && failure.matched >= best.matched) best = failure;
+    const bool matched = match(p, g, id, m, failure);
+    Verdict verdict;
+    if (matched || failure.shared) {
+      for (auto check : r.fusion.require) {
+        verdict = check(m);
+        if (!verdict) break;
+      }
+      if (verdict) verdict = allowed(g, m, r.fusion.name, context.options);
+    }
+    if (!matched && verdict) {
+      if (!failure.help.empty() && failure.matched >= best.matched) best = failure;
       continue;
     }
-    Verdict verdict;
-    for (auto check : r.fusion.require) {
-      verdict = check(m);
-      if (!verdict) break;
-    }
-    if (verdict) verdict = allowed(g, m, r.fusion.name, context.options);
     if (!verdict) {
+      if (verdict.help.empty()) continue;
       best = {static_cast<int>(p.nodes.size()), static_cast<int>(p.nodes.size()), verdict.node.empty() ? anchor : verdict.node, verdict.why, verdict.help};
       large |= p.nodes.size() >= 5;
       continue;
@@ -117,7 +121,7 @@ Result<bool> apply_at(ir::Graph& g, const Rule& r, ir::NodeId id, PassContext& c
     trace.drop_near_misses_at(anchor, r.fusion.name);
     return true;
   }
-  if (!best.why.empty()) trace.near_miss({r.fusion.name, anchor, best.matched, best.of, best.blocker, best.why, best.help, large});
+  if (!best.help.empty()) trace.near_miss({r.fusion.name, anchor, best.matched, best.of, best.blocker, best.why, best.help, large});
   return false;
 }
 
@@ -143,6 +147,20 @@ Verdict in_scope(const PassOptions& o, const ir::Graph& g, ir::NodeId id) {
   bool by_constant = (n.op == "Mul" || n.op == "Div") && n.inputs.size() == 2 && (g.is_constant(n.inputs[0]) || g.is_constant(n.inputs[1]));
   if (by_constant || n.op.starts_with("ge.")) return yes();
   return no(format("{} is not in --enable_op_scope_list", type), format("add {} to the list", type));
+}
+
+Verdict not_switched_off(const ir::Graph& g, ir::NodeId anchor, const PassOptions& o) {
+  for (auto& r : rules()) {
+    auto& name = r.fusion.name;
+    if (!r.cube || r.fusion.search || (!o.disabled.count(name) && !o.disabled_at.count({name, g.node(anchor).name}))) continue;
+    for (auto& p : r.patterns) {
+      Match m;
+      MatchFailure ignored;
+      if (match(p, g, anchor, m, ignored) && std::all_of(r.fusion.require.begin(), r.fusion.require.end(), [&](Check check) { return check(m).holds; }))
+        return no(format("{} is switched off", name));
+    }
+  }
+  return yes();
 }
 
 Result<bool> fuse(ir::Graph& g, PassContext& c) {

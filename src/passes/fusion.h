@@ -31,6 +31,13 @@ struct Fusion {
 struct RegisterFusion {
   explicit RegisterFusion(Fusion f);
 };
+// The refusal of a place where running showed that a rule changes results too much.
+inline Verdict beyond_eps() { return no("the fused result would differ by more than the rule's eps", "give the rule a larger eps in the fusion_switch_file"); }
+
+// No where a rule with a pattern would take the products or convolutions that end at `anchor`, but is switched off, there or
+// everywhere: no other rule does the same in its place.
+Verdict not_switched_off(const ir::Graph& g, ir::NodeId anchor, const PassOptions& o);
+
 // By stage, then by size of the pattern (larger first), then by name.
 std::vector<const Fusion*> fusions();
 

@@ -43,7 +43,7 @@ Verdict read(const ir::Graph& g, const ir::Node& n, int column_axis, Operands& o
   auto *x = dequantizer(g, input(n, 0)), *w = dequantizer(g, input(n, 1));
   if (!w || !g.is_constant(w->inputs[0])) return no("the weights are not dequantised constants");
   if (!x) return no("the input is not dequantised bytes");
-  if (!one_element(g, x->inputs[1])) return no("the input has several scales");
+  if (!one_element(g, x->inputs[1])) return no("the input has several scales", "quantise it with one scale");
   o.x = x->inputs[0], o.w = w->inputs[0], o.x_zero = input(*x, 2), o.w_zero = input(*w, 2);
   auto& weights = g.value(o.w).type;
   auto &xs = *g.value(x->inputs[1]).constant, &ws = *g.value(w->inputs[1]).constant;
@@ -51,7 +51,7 @@ Verdict read(const ir::Graph& g, const ir::Node& n, int column_axis, Operands& o
     int64_t axis = ir::attr_int(*w, "axis", 1);
     if (axis < 0) axis += weights.rank();
     if (axis != column_axis || ws.rank() != 1 || ws.dims()[0] != weights.dims[static_cast<size_t>(axis)].value())
-      return no("the weights have scales along another axis than that of the columns");
+      return no("the weights have scales along another axis than that of the columns", "quantise them with a scale for each column");
   }
   for (int64_t i = 0; i < ws.count(); ++i) o.scale.push_back(xs.as<float>()[0] * ws.as<float>()[i]);
   return yes();
@@ -167,7 +167,7 @@ Verdict replace_grouped(ir::Graph& g, NodeId id, Trace& trace) {
   for (int a = 1; a < w.rank(); ++a) terms *= w.dims[static_cast<size_t>(a)].value();
   constexpr int64_t kLargest = 255 * 255;
   if (terms > (int64_t{1} << 24) / kLargest) return no("the sums of a group may leave what f32 holds exactly");
-  if (at(f.x_zero) && !one_element(g, at(f.x_zero))) return no("the input has several zero points");
+  if (at(f.x_zero) && !one_element(g, at(f.x_zero))) return no("the input has several zero points", "quantise it with one zero point");
   auto made = [&](std::string op, std::vector<ValueId> operands, ir::Attrs attrs = {}) {
     while (!operands.empty() && !operands.back()) operands.pop_back();
     NodeId node = g.insert(std::move(op), std::move(operands), {ir::Type{}}, std::move(attrs), id);

@@ -1,6 +1,7 @@
 #include "passes/pattern.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 
@@ -78,6 +79,69 @@ std::vector<std::string> Match::origins() const {
 
 namespace {
 
+constexpr size_t kFarthest = 200;    // nodes that are looked at for a word of explanation
+
+// Is `from` needed to make `to`? Yes, too, where it would take too long to know.
+bool leads_to(const ir::Graph& g, NodeId from, NodeId to) {
+  std::vector<NodeId> left{to};
+  std::set<int> seen;
+  while (!left.empty()) {
+    NodeId id = left.back();
+    left.pop_back();
+    if (id == from || seen.size() > kFarthest) return true;
+    if (g.node(id).rank < g.node(from).rank || !seen.insert(id.v).second) continue;
+    for (ValueId v : g.node(id).inputs)
+      if (v && g.value(v).producer) left.push_back(g.value(v).producer);
+  }
+  return false;
+}
+
+// Is v made of what nothing but `reader` needs, and no node of the group is among those that make it?
+bool apart(const ir::Graph& g, ValueId v, NodeId reader, const Match& m) {
+  std::vector<ValueId> left{v}, made;
+  std::set<int> nodes{reader.v};
+  while (!left.empty()) {
+    ValueId x = left.back();
+    left.pop_back();
+    if (g.is_constant(x)) continue;
+    made.push_back(x);
+    NodeId id = g.value(x).producer;
+    if (!id || !nodes.insert(id.v).second) continue;
+    if (nodes.size() > kFarthest || std::any_of(m.nodes.begin(), m.nodes.end(), [&](auto& n) { return n.second == id; })) return false;
+    for (ValueId in : g.node(id).inputs)
+      if (in) left.push_back(in);
+  }
+  return std::all_of(made.begin(), made.end(), [&](ValueId x) {
+    auto& uses = g.value(x).uses;
+    return !g.is_output(x) && std::all_of(uses.begin(), uses.end(), [&](auto& u) { return nodes.count(u.node.v) > 0; });
+  });
+}
+
+}  // namespace
+
+Verdict read_by_others(const ir::Graph& g, ValueId v, const std::function<bool(NodeId)>& inside, NodeId end) {
+  auto& value = g.value(v);
+  NodeId other = value.producer;
+  bool needed = false;
+  for (auto& u : value.uses) {
+    if (inside(u.node)) continue;
+    other = u.node;
+    needed = needed || leads_to(g, other, end);
+  }
+  // As it is, or in other axes of size 1.
+  ValueId seen = v;
+  for (NodeId reader = other; !g.is_output(seen) && reader != value.producer && is_glue(g.node(reader).op) && g.node(reader).inputs[0] == seen;) {
+    seen = g.node(reader).outputs[0];
+    if (g.value(seen).uses.empty()) break;
+    reader = g.value(seen).uses[0].node;
+  }
+  const bool output = g.is_output(seen);
+  std::string help = needed ? "" : output ? "leave it out of the outputs (--out_nodes names those that stay)" : format("let {} read another value, such as the group's result", g.node(other).name);
+  return no(output ? format("{} is an output of the graph", value.name) : format("{} has {} readers", value.name, g.reader_count(v)), std::move(help), other ? g.node(other).name : "");
+}
+
+namespace {
+
 class Matcher {
  public:
   Matcher(const Pattern& p, const ir::Graph& g, Match& m, MatchFailure& f) : p_(p), g_(g), m_(m), failure_(f) {
@@ -87,20 +151,24 @@ class Matcher {
   bool node(size_t index, NodeId id) {
     auto& want = p_.nodes[index];
     auto& n = g_.node(id);
-    if (std::find(want.ops.begin(), want.ops.end(), n.op) == want.ops.end())
-      return fail(id, [&] { return format("{} is expected here, {} stands there", join(want.ops, " or "), n.op); });
+    if (std::find(want.ops.begin(), want.ops.end(), n.op) == want.ops.end()) {
+      if (hides(id, want)) fail(id, format("{} is expected here, {} stands there", join(want.ops, " or "), n.op), format("move {} out of the way (before or after the group)", n.op));
+      return false;
+    }
     auto known = m_.nodes.find(want.output);
-    if (known != m_.nodes.end()) return known->second == id || fail(id, [&] { return std::string("another node is expected here"); });
+    if (known != m_.nodes.end()) return known->second == id;
     bool last = index + 1 == p_.nodes.size();
     Match saved = m_;
     NodeId saved_shared = shared_;
     if (!last && g_.reader_count(n.outputs[0]) > readers_inside(want.output)) {
-      // Of a long pattern the rest is looked at first: only where all of it is there does the reader stand in the way.
-      if (p_.nodes.size() <= kShort) return shared_value(id);
+      // Of a short pattern the other order of operands may still match; a long one has no such luck.
+      if (p_.nodes.size() <= kShort && !lenient_) {
+        met_shared_ = true;
+        return false;
+      }
       if (!shared_) shared_ = id;
     }
-    if (n.inputs.size() > want.operands.size() && !want.more)
-      return fail(id, [&] { return format("{} has {} inputs, at most {} are expected", n.op, n.inputs.size(), want.operands.size()); });
+    if (n.inputs.size() > want.operands.size() && !want.more) return false;
     m_.nodes[want.output] = id;
     if (operands(index, id, false)) return true;
     if (is_commutative(n.op) && want.operands.size() == 2) {
@@ -113,8 +181,16 @@ class Matcher {
     return false;
   }
 
-  // All nodes are there: is no value inside read from outside?
-  bool no_reader_outside() { return !shared_ || shared_value(shared_); }
+  // A value inside that is read from outside stands in the way: alone, where all nodes are there.
+  bool met_shared() const { return met_shared_; }
+  bool shared() const { return bool(shared_); }
+  void be_lenient() { lenient_ = true; }
+  void tell_shared(NodeId anchor) {
+    auto inside = [&](NodeId id) { return std::any_of(m_.nodes.begin(), m_.nodes.end(), [&](auto& x) { return x.second == id; }); };
+    Verdict v = read_by_others(g_, g_.node(shared_).outputs[0], inside, anchor);
+    const int found = static_cast<int>(m_.nodes.size());
+    failure_ = {p_.nodes.size() <= kShort ? found - 1 : found, failure_.of, v.node, v.why, v.help, true};
+  }
 
  private:
   static constexpr size_t kShort = 3;   // nodes of a pattern
@@ -124,25 +200,6 @@ class Matcher {
     for (auto& n : p_.nodes)
       for (auto& o : n.operands) count += o.name == name;
     return count;
-  }
-
-  bool shared_value(NodeId id) {
-    ValueId v = g_.node(id).outputs[0];
-    NodeId other = id;
-    for (auto& u : g_.value(v).uses)
-      if (std::none_of(m_.nodes.begin(), m_.nodes.end(), [&](auto& x) { return x.second == u.node; })) other = u.node;
-    // As it is, or in other axes of size 1.
-    ValueId seen = v;
-    for (NodeId reader = other; !g_.is_output(seen) && reader != id && is_glue(g_.node(reader).op) && g_.node(reader).inputs[0] == seen;) {
-      seen = g_.node(reader).outputs[0];
-      if (g_.value(seen).uses.empty()) break;
-      reader = g_.value(seen).uses[0].node;
-    }
-    bool output = g_.is_output(seen);
-    return fail(other, [&] {
-      return output ? format("{} is an output of the graph", g_.value(v).name)
-                    : format("{} has {} readers", g_.value(v).name, g_.reader_count(v));
-    }, Worth::always);
   }
 
   bool operands(size_t index, NodeId id, bool swapped) {
@@ -156,47 +213,42 @@ class Matcher {
   }
 
   bool operand(const PatternOperand& o, ValueId v, NodeId reader) {
-    if (!v) return o.optional || fail(reader, [&] { return format("input %{} is missing", o.name); });
+    if (!v) return o.optional;
     auto it = m_.values.find(o.name);
-    if (it != m_.values.end()) return it->second == v || fail(reader, [&] { return format("%{} is expected to be one value, but it is {} and {}", o.name, g_.value(it->second).name, g_.value(v).name); }, Worth::when_close, true);
+    if (it != m_.values.end()) return it->second == v;
     for (size_t k = 0; k < p_.nodes.size(); ++k) {
       if (p_.nodes[k].output != o.name) continue;
       NodeId producer = g_.value(v).producer;
-      if (!producer) return fail(reader, [&] { return format("{} is expected to feed {}, but {} is {}", join(p_.nodes[k].ops, " or "), g_.node(reader).op, g_.value(v).name, g_.is_constant(v) ? "a constant" : "an input"); }, Worth::never);
+      if (!producer) return false;
       if (!node(k, producer)) return false;
       m_.values[o.name] = v;
       return true;
     }
-    if (o.constant && !g_.is_constant(v))
-      return fail(g_.value(v).producer ? g_.value(v).producer : reader, [&] { return format("%{} must be constant, but {} is computed at run time", o.name, g_.value(v).name); });
+    if (o.constant && !g_.is_constant(v)) {
+      if (apart(g_, v, reader, m_)) fail(g_.value(v).producer ? g_.value(v).producer : reader, format("%{} must be constant, but {} is computed at run time", o.name, g_.value(v).name), format("make {} a constant of the model", g_.value(v).name));
+      return false;
+    }
     m_.values[o.name] = v;
     return true;
   }
 
-  // The right node that others read too is always worth a word; a wrong one only when more than half
-  // of the pattern was matched before it, or when nothing but glue stands between it and what was expected.
-  enum class Worth { never, when_close, always };
-
-  // miswired: the node matched last is of the right kind but does not belong here.
-  template <class Text>
-  bool fail(NodeId blocker, Text why, Worth worth = Worth::when_close, bool miswired = false) {
-    int found = static_cast<int>(m_.nodes.size()), matched = found - miswired;
-    if (matched < failure_.matched || (matched == failure_.matched && !failure_.why.empty())) return false;
-    bool early = found * 2 <= static_cast<int>(p_.nodes.size());
-    if (worth == Worth::never || (worth == Worth::when_close && early && !glue_hides(blocker))) return false;
-    failure_.matched = matched;
+  // What comes furthest is kept: the rest of the pattern says more than its first node.
+  void fail(NodeId blocker, std::string why, std::string help) {
+    const int found = static_cast<int>(m_.nodes.size());
+    if (found < failure_.matched || (found == failure_.matched && !failure_.why.empty())) return;
+    failure_.matched = found;
     failure_.blocker = g_.node(blocker).name;
-    failure_.why = why();
-    if (is_glue(g_.node(blocker).op)) failure_.help = format("move {} out of the way (before or after the group)", g_.node(blocker).op);
-    return false;
+    failure_.why = std::move(why);
+    failure_.help = std::move(help);
   }
 
-  // Is the node glue with an op behind it that the pattern wants?
-  bool glue_hides(NodeId id) const {
+  // Is the node glue in front of one that is wanted? Of a long pattern more than half must have been found: what its first
+  // nodes are made of stands everywhere.
+  bool hides(NodeId id, const PatternNode& want) const {
+    if (p_.nodes.size() > kShort && m_.nodes.size() * 2 <= p_.nodes.size()) return false;
     for (int depth = 0; depth < 4 && id; ++depth) {
       auto& n = g_.node(id);
-      bool wanted = std::any_of(p_.nodes.begin(), p_.nodes.end() - 1, [&](auto& x) { return std::find(x.ops.begin(), x.ops.end(), n.op) != x.ops.end(); });
-      if (wanted) return depth > 0;
+      if (std::find(want.ops.begin(), want.ops.end(), n.op) != want.ops.end()) return depth > 0;
       if (!is_glue(n.op) || n.inputs.empty() || !n.inputs[0]) return false;
       id = g_.value(n.inputs[0]).producer;
     }
@@ -208,6 +260,7 @@ class Matcher {
   Match& m_;
   MatchFailure& failure_;
   NodeId shared_;   // a matched node that others read too
+  bool lenient_ = false, met_shared_ = false;
 };
 
 }  // namespace
@@ -220,8 +273,20 @@ bool match(const Pattern& p, const ir::Graph& g, NodeId anchor, Match& m, MatchF
   auto& last = p.nodes.back();
   if (std::find(last.ops.begin(), last.ops.end(), g.node(anchor).op) == last.ops.end()) return false;
   Matcher matcher(p, g, m, failure);
-  if (!matcher.node(p.nodes.size() - 1, anchor) || !matcher.no_reader_outside()) return false;
+  bool found = matcher.node(p.nodes.size() - 1, anchor);
+  if (!found && matcher.met_shared()) {
+    matcher.be_lenient();
+    m = Match{};
+    m.g = &g;
+    m.anchor = anchor;
+    found = matcher.node(p.nodes.size() - 1, anchor);
+  }
+  if (!found) return false;
   m.values[last.output] = g.node(anchor).outputs[0];
+  if (matcher.shared()) {
+    matcher.tell_shared(anchor);
+    return false;
+  }
   failure.matched = static_cast<int>(p.nodes.size());
   return true;
 }

@@ -5,9 +5,10 @@
 //
 // Values made inside the pattern, other than the last, must have no reader outside of it. Operands of
 // commutative ops are tried in both orders. A failed match keeps how far it got, which node stood in
-// the way and why, in words; text is made only for failures that are kept.
+// the way, why and what would help, in words; nothing where nothing would help.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -55,10 +56,15 @@ struct Match {
 struct MatchFailure {
   int matched = 0, of = 0;
   std::string blocker, why, help;
+  bool shared = false;   // all of the pattern is there and in the match, but a value inside has other readers
 };
 
 // Tries the pattern with its last node at `anchor`. On failure `failure` says how far it came.
 bool match(const Pattern& p, const ir::Graph& g, ir::NodeId anchor, Match& m, MatchFailure& failure);
+
+// The refusal of a value that a group, which ends at `end`, has not for itself: who else reads it, and what would help.
+// Nothing would where that reader is needed to get to the end.
+Verdict read_by_others(const ir::Graph& g, ir::ValueId v, const std::function<bool(ir::NodeId)>& inside, ir::NodeId end);
 
 bool is_commutative(std::string_view op);
 // Ops that only move or rename data: a pattern blocked by one of them is worth telling.

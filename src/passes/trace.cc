@@ -14,6 +14,7 @@ void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::st
 }
 
 void Trace::near_miss(NearMiss m) {
+  if (m.help.empty()) return;
   // A region has many neighbours: each that stayed outside has its own reason.
   std::string place = m.rule == "vector_region" ? m.anchor + "\n" + m.blocker : m.anchor;
   auto [it, fresh] = near_.emplace(std::pair(m.rule, place), m);

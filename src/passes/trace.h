@@ -1,5 +1,5 @@
 // Trace: what the compiler did and why it did not do more. Every fusion rule reports here: what it
-// fused, and, for each place where it came close, how far it got, which node stood in the way and why.
+// fused, and, for each place where it came close, how far it got, which node stood in the way, why and what would help.
 // Only the best near miss for each rule and place is kept.
 #pragma once
 
@@ -33,7 +33,7 @@ struct NearMiss {
   int matched = 0, of = 0;             // nodes of the pattern that were found
   std::string blocker;                 // the node that stood in the way
   std::string why;                     // a sentence
-  std::string help;                    // what would help, or empty
+  std::string help;                    // what would help; where nothing would, nothing was missed
   bool large = false;                  // no vector region makes up for it
 };
 
@@ -48,7 +48,7 @@ struct NodePrecision {
 class Trace {
  public:
   void fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor = "");
-  void near_miss(NearMiss m);
+  void near_miss(NearMiss m);          // is kept if it says what would help
   void off(std::string rule);          // a rule that options switched off
   void branch(const ir::Graph& g, ir::NodeId node, std::string taken);
   void drop_near_misses_at(const std::string& anchor, const std::string& rule);

@@ -141,7 +141,7 @@ class Grower {
         NodeId p = g_.value(v).producer;
         if (r.members.count(p.v) || taken_[static_cast<size_t>(p.v)]) continue;
         if (!good_[p.v] && !between(p)) continue;
-        Verdict verdict = good_[p.v] ? joins(r, p, v) : no(format("{} to {} is not computed in registers", g_.node(p).op, name(g_.value(v).type.dtype)), format("{} stands between nodes that would be fused", g_.node(p).name));
+        Verdict verdict = good_[p.v] ? joins(r, p, v) : no(g_.node(p).op == "Cast" ? format("Cast to {} is not computed in registers", name(g_.value(v).type.dtype)) : format("{} stands between elementwise nodes", g_.node(p).op), format("move {} out of the way (before or after the group)", g_.node(p).op));
         if (!verdict) {
           trace_.near_miss({"vector_region", g_.node(last).name, static_cast<int>(r.nodes.size()), static_cast<int>(r.nodes.size()) + 1, g_.node(p).name, verdict.why, verdict.help});
           continue;
@@ -207,7 +207,7 @@ class Grower {
   Verdict stretched_output(const Region& r, ValueId v) const {
     auto& uses = g_.value(v).uses;
     auto other = std::find_if(uses.begin(), uses.end(), [&](auto& u) { return !r.members.count(u.node.v); });
-    return no(format("{} is also {}, and may have to be broadcast to {}", g_.value(v).name, other == uses.end() ? "an output of the graph" : "read by " + g_.node(other->node).name, ge::text(r.dims)));
+    return no(format("{} is also {}, and may have to be broadcast to {}", g_.value(v).name, other == uses.end() ? "an output of the graph" : "read by " + g_.node(other->node).name, ge::text(r.dims)), "give the inputs' shapes with --input_shape");
   }
 
   Verdict operands(const Region& r, NodeId p) {

@@ -2,49 +2,14 @@
 // output, a pair of Casts, a pair of Reshapes; and each constant that a group adds is replaced: by one along
 // another axis, by a graph input, by a value that is computed. The result stays right, and the group is either
 // still fused or the report names the blocker.
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
-#include "driver/compare.h"
-#include "ir/parse.h"
 #include "ir/print.h"
-#include "passes/pass.h"
+#include "passes/goldens.h"
 
 namespace ge {
 namespace {
 
 using ir::NodeId;
 using ir::ValueId;
-
-struct Base {
-  std::string name;
-  ir::Graph graph;
-  std::map<std::string, int64_t> sizes;
-};
-
-std::vector<Base> bases() {
-  std::vector<Base> out;
-  for (auto& e : std::filesystem::directory_iterator(GE_SOURCE_DIR "/tests/passes/golden")) {
-    if (e.path().extension() != ".ir") continue;
-    std::ifstream f(e.path());
-    std::stringstream all;
-    all << f.rdbuf();
-    std::string text = all.str();
-    Base b;
-    b.name = e.path().stem().string();
-    auto g = ir::parse(text.substr(0, text.find("// ---- expected")));
-    EXPECT_TRUE(g.ok()) << e.path();
-    b.graph = *std::move(g);
-    for (auto& line : split(text, '\n'))
-      if (line.starts_with("// sizes:"))
-        for (auto& s : split(trim(line.substr(9)), ' ')) b.sizes[s.substr(0, s.find('='))] = std::atoll(s.c_str() + s.find('=') + 1);
-    EXPECT_TRUE(passes::infer(b.graph).ok());
-    out.push_back(std::move(b));
-  }
-  std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.name < b.name; });
-  return out;
-}
 
 constexpr const char* kKinds[] = {"reader", "output", "casts", "reshapes"};
 

@@ -24,7 +24,7 @@ Verdict group_takes_activation(const Match& m) {
   if (m.type("y").dtype != DType::f32) return no("the values are not f32");
   auto& n = m.node("y");
   double low, high;
-  if (n.op == "Clip" && (!bound(*m.g, n, 1, 0, low) || !bound(*m.g, n, 2, 0, high))) return no("Clip's bounds are computed at run time");
+  if (n.op == "Clip" && (!bound(*m.g, n, 1, 0, low) || !bound(*m.g, n, 2, 0, high))) return no("Clip's bounds are computed at run time", "make them constants");
   return yes();
 }
 

@@ -80,12 +80,11 @@ class Finder {
     return false;
   }
   // Read by the group alone; else the blocker is the other reader.
-  bool private_value(ValueId v) {
+  bool private_value(ValueId v, NodeId also = {}) {
     if (g_.reader_count(v) == 1 && !g_.is_output(v)) return true;
-    NodeId other = g_.value(v).producer;
-    for (auto& u : g_.value(v).uses)
-      if (std::find(found.nodes.begin(), found.nodes.end(), u.node) == found.nodes.end() && g_.node(u.node).op != "MatMul") other = u.node;
-    return fail(other, g_.is_output(v) ? format("{} is an output of the graph", g_.value(v).name) : format("{} has {} readers", g_.value(v).name, g_.reader_count(v)));
+    Verdict shared = read_by_others(g_, v, [&](NodeId id) { return id == also || std::find(found.nodes.begin(), found.nodes.end(), id) != found.nodes.end() || g_.node(id).op == "MatMul"; }, found.nodes.back());
+    miss.blocker = shared.node, miss.why = shared.why, miss.help = shared.help;
+    return false;
   }
 
   // Upwards from the Softmax's input.
@@ -104,7 +103,7 @@ class Finder {
           up = g_.node(above).inputs.empty() ? ValueId{} : g_.node(above).inputs[0];
           above = up ? g_.value(up).producer : NodeId{};
         }
-        if (above && g_.node(above).op == "MatMul") fail(id, format("{} stands between the product and the Softmax", n.op));
+        if (above && g_.node(above).op == "MatMul") fail(id, format("{} stands between the product and the Softmax", n.op), is_glue(n.op) ? format("move {} out of the way", n.op) : "between them stand a factor, masks that are added or selected by, and nothing else");
         return false;
       }
       if (n.op == "MatMul") {
@@ -127,10 +126,10 @@ class Finder {
         if (!private_value(v) || !selected(id, hides)) return false;
         v = n.inputs[hides ? 2 : 1];
       } else {
-        if (!scalar && !left) return fail(id, format("the factor of {} is not one constant number", n.op));
+        if (!scalar && !left) return fail(id, format("the factor of {} is not one constant number", n.op), "make it one constant number");
         if (!private_value(v)) return false;
         found.scale *= n.op == "Div" ? 1 / *scalar : scalar ? *scalar : *left;
-        if (g_.value(n.inputs[scalar ? 0 : 1]).type.rank() != g_.value(v).type.rank()) return fail(id, "the scale gives the scores further axes");
+        if (g_.value(n.inputs[scalar ? 0 : 1]).type.rank() != g_.value(v).type.rank()) return fail(id, "the scale gives the scores further axes", "give the scale no more axes than the scores have");
         v = n.inputs[scalar ? 0 : 1];
       }
       found.nodes.push_back(id);
@@ -170,7 +169,7 @@ class Finder {
 
   // Add(scores, mask)
   bool added(NodeId id, ValueId scores, ValueId mask) {
-    if (grows(scores, mask)) return fail(id, "the mask makes more scores than there are");
+    if (grows(scores, mask)) return fail(id, "the mask makes more scores than there are", "give the mask no sizes that the scores do not have");
     auto band = banded(g_, mask);
     if (band && band->in == 0 && band->out * found.scale <= kHidden) {
       if (int64_t kind = causal_kind(*band, mask, std::isinf(band->out)); kind && !found.causal) {
@@ -178,8 +177,8 @@ class Finder {
         return true;
       }
     }
-    if (found.mask || (band && band->uniform())) return fail(id, "a second sum stands before the Softmax");
-    if (found.scale != 1) return fail(id, "the mask is scaled together with the scores");
+    if (found.mask || (band && band->uniform())) return fail(id, "a second sum stands before the Softmax", "add up the masks before");
+    if (found.scale != 1) return fail(id, "the mask is scaled together with the scores", "scale the scores before the mask is added");
     found.mask = mask;
     return true;
   }
@@ -189,8 +188,8 @@ class Finder {
     auto& n = g_.node(id);
     ValueId scores = n.inputs[hides ? 2 : 1];
     auto number = scalar_constant(g_, n.inputs[hides ? 1 : 2]);
-    if (!number) return fail(id, "what stands for hidden scores is not one constant number");
-    if (g_.value(scores).type.dims != g_.value(n.outputs[0]).type.dims) return fail(id, "the mask makes more scores than there are");
+    if (!number) return fail(id, "what stands for hidden scores is not one constant number", "make it one constant number");
+    if (g_.value(scores).type.dims != g_.value(n.outputs[0]).type.dims) return fail(id, "the mask makes more scores than there are", "give the mask no sizes that the scores do not have");
     double masked = *number * found.scale;
     if (!(masked < std::numeric_limits<double>::infinity())) return fail(id, format("hidden scores become {:g}", masked));
     auto band = banded(g_, n.inputs[0]);
@@ -202,7 +201,7 @@ class Finder {
         return true;
       }
     }
-    if (found.mask) return fail(id, "a second mask stands before the Softmax");
+    if (found.mask) return fail(id, "a second mask stands before the Softmax", "join the masks before");
     found.mask = n.inputs[0];
     found.mask_hides = hides;
     found.masked = masked;
@@ -242,10 +241,12 @@ class Finder {
 
   bool product() {
     ValueId p = guarded(g_.node(softmax_).outputs[0]);
+    auto& uses = g_.value(p).uses;
+    if (std::none_of(uses.begin(), uses.end(), [&](auto& u) { return g_.node(u.node).op == "MatMul" || is_glue(g_.node(u.node).op); })) return false;
     if (!private_value(p)) return false;
     NodeId id = g_.only_reader(p);
     auto& n = g_.node(id);
-    if (n.op != "MatMul" || n.inputs[0] != p) return fail(id, format("{} reads the Softmax, a product with the values is expected", n.op));
+    if (n.op != "MatMul" || n.inputs[0] != p) return fail(id, format("{} reads the Softmax, a product with the values is expected", n.op), is_glue(n.op) ? format("move {} out of the way", n.op) : "");
     found.v = n.inputs[1];
     found.out = n.outputs[0];
     found.nodes.push_back(id);
@@ -268,8 +269,8 @@ class Finder {
     auto right = scalar_constant(g_, n.inputs[1]);
     auto left = n.op == "Mul" ? scalar_constant(g_, n.inputs[0]) : std::nullopt;
     if (!right && !left) return whole;
-    if (!private_value(v) || (transpose && !private_value(whole))) {
-      outside.push_back({"attention", n.name, 1, 2, std::exchange(miss.blocker, ""), "the scale stays before the product: " + std::exchange(miss.why, ""), ""});
+    if (!private_value(v, transpose) || (transpose && !private_value(whole))) {
+      outside.push_back({"attention", n.name, 1, 2, std::exchange(miss.blocker, ""), "the scale stays before the product: " + std::exchange(miss.why, ""), std::exchange(miss.help, "")});
       return whole;
     }
     ValueId x = n.inputs[right ? 0 : 1];

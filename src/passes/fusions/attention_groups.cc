@@ -63,7 +63,7 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
   for (NodeId id : g.order()) {
     auto& n = g.node(id);
     if (n.dead || n.op != "ge.Attention" || g.value(n.inputs[0]).type.rank() != 4) continue;
-    std::string anchor = n.name, why;
+    std::string anchor = n.name, why, help = "repeat each head with Unsqueeze, Expand and Reshape, or pass the heads as they are";
     NodeId transpose, value_transpose, blocker;
     auto k = operand(g, id, 1, transpose, why, blocker), v = operand(g, id, 2, value_transpose, why, blocker);
     if (k && v && !value_transpose && !(g.value(k->source).type.dims[1] == g.value(v->source).type.dims[1])) {
@@ -73,7 +73,7 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
       why = k ? "the keys are repeated, the values are not" : "the values are repeated, the keys are not";
     }
     if (k && v && !value_transpose) {
-      Verdict scope = c.options.disabled_at.count({"attention_groups", anchor}) ? no("the fused result would differ by more than the rule's eps") : yes();
+      Verdict scope = c.options.disabled_at.count({"attention_groups", anchor}) ? beyond_eps() : yes();
       if (scope) {
         ValueId key = k->source;
         if (transpose) {
@@ -88,9 +88,9 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
         changed = true;
         continue;
       }
-      why = scope.why;
+      why = scope.why, help = scope.help;
     }
-    if (!why.empty()) c.trace.near_miss({"attention_groups", anchor, 3, 4, blocker ? g.node(blocker).name : anchor, why, "repeat each head with Unsqueeze, Expand and Reshape, or pass the heads as they are"});
+    if (!why.empty()) c.trace.near_miss({"attention_groups", anchor, 3, 4, blocker ? g.node(blocker).name : anchor, why, help});
   }
   if (changed) {
     GE_TRY(bool swept, dce(g, c));

@@ -60,9 +60,9 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     std::string anchor = g.node(id).name;
     Obstacle obstacle;
     auto keys = find(g, id, obstacle);
-    if (keys && c.options.disabled_at.count({"attention_keys", anchor})) obstacle.why = "the fused result would differ by more than the rule's eps", keys.reset();
+    if (keys && c.options.disabled_at.count({"attention_keys", anchor})) obstacle.why = beyond_eps().why, obstacle.help = beyond_eps().help, keys.reset();
     if (!keys) {
-      if (!obstacle.why.empty()) c.trace.near_miss({"attention_keys", anchor, 2, 3, obstacle.node ? g.node(obstacle.node).name : anchor, obstacle.why, ""});
+      if (!obstacle.why.empty()) c.trace.near_miss({"attention_keys", anchor, 2, 3, obstacle.node ? g.node(obstacle.node).name : anchor, obstacle.why, obstacle.help});
       continue;
     }
     ValueId z = keys->k.x;

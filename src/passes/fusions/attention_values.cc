@@ -47,9 +47,9 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     std::string anchor = g.node(id).name;
     Obstacle obstacle;
     auto found = find(g, id, obstacle);
-    if (found && c.options.disabled_at.count({"attention_values", anchor})) obstacle.why = "the fused result would differ by more than the rule's eps", found.reset();
+    if (found && c.options.disabled_at.count({"attention_values", anchor})) obstacle.why = beyond_eps().why, obstacle.help = beyond_eps().help, found.reset();
     if (!found) {
-      if (!obstacle.why.empty()) c.trace.near_miss({"attention_values", anchor, 2, 3, obstacle.node ? g.node(obstacle.node).name : anchor, obstacle.why, ""});
+      if (!obstacle.why.empty()) c.trace.near_miss({"attention_values", anchor, 2, 3, obstacle.node ? g.node(obstacle.node).name : anchor, obstacle.why, obstacle.help});
       continue;
     }
     ValueId z = found->v.x, result = g.node(found->o.node).outputs[0];

@@ -14,7 +14,7 @@ Verdict nothing_in_between(const Match& m) {
   if (v) v = read_group(*m.g, m.nodes.at("t"), group);
   if (!v) return v;
   if (group.has_act() || group.has_program()) return no("an activation already follows the convolution");
-  if (group.bias && !m.g->is_constant(group.bias)) return no("the convolution's own bias is computed at run time");
+  if (group.bias && !m.g->is_constant(group.bias)) return no("the convolution's own bias is computed at run time", "make it a constant");
   return yes();
 }
 

@@ -12,7 +12,7 @@ Verdict is_f32(const Match& m) {
   if (m.type("w").dtype != DType::f32) return no("the weights are not f32");
   if (Verdict v = takes_tail(*m.g, m.nodes.at("t")); !v) return v;
   auto& conv = m.node("t");
-  return conv.outputs.size() == 1 && ir::attr_int(m.node("y"), "training_mode", 0) == 0 ? yes() : no("BatchNormalization is in training mode");
+  return conv.outputs.size() == 1 && ir::attr_int(m.node("y"), "training_mode", 0) == 0 ? yes() : no("BatchNormalization is in training mode", "export the model for inference");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

@@ -10,7 +10,7 @@ Verdict zeros_around(const Match& m) {
   Verdict v = pads_spatial_axes(m, 0);
   if (!v) return v;
   std::string auto_pad = ir::attr_string(m.node("y"), "auto_pad", "NOTSET");
-  return auto_pad == "NOTSET" || auto_pad == "VALID" ? yes() : no(format("the convolution pads by itself ({})", auto_pad));
+  return auto_pad == "NOTSET" || auto_pad == "VALID" ? yes() : no(format("the convolution pads by itself ({})", auto_pad), "give its padding as pads");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

@@ -8,7 +8,7 @@ Verdict scales_channels(const Match& m) {
   auto& out = m.g->value(m.g->node(m.nodes.at("t")).outputs[0]).type;
   if (m.type("w").dtype != DType::f32) return no("the weights are not f32");
   if (Verdict v = takes_tail(*m.g, m.nodes.at("t")); !v) return v;
-  if (!per_channel(*m.g, m.value("c"), out, 1)) return no("the constant factor is not one value for each channel");
+  if (!per_channel(*m.g, m.value("c"), out, 1)) return no("the constant factor is not one value for each channel", "a factor has the shape [C,1,1]");
   return yes();
 }
 

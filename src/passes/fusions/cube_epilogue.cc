@@ -78,7 +78,7 @@ Verdict take(const ir::Graph& g, NodeId cube, NodeId e, CubeGroup& group, std::s
   auto& made = g.value(n.outputs[0]).type;
   const bool bytes = is_integer_product(g.node(cube));
   auto fits = [&](DType t) { return t == DType::f32 || (bytes && (t == DType::u8 || t == DType::i8)); };
-  if (!fits(out.dtype) || !fits(made.dtype)) return no("the values are not f32");
+  if (!fits(out.dtype) || !fits(made.dtype)) return no("the values are not f32", n.op == "Cast" && !g.is_output(n.outputs[0]) ? "remove the Cast" : "");
   if (made.dims != out.dims) return no(format("{} makes shape {} from {}", n.op, ir::text(made), ir::text(out)));
   Verdict v = takes_tail(g, cube);
   if (v) v = read_group(g, cube, group);
@@ -126,11 +126,8 @@ void trace_readers(const ir::Graph& g, NodeId cube, Trace& trace) {
   ValueId v = g.node(cube).outputs[0];
   for (auto& u : g.value(v).uses) {
     if (ops::vector_row_axes(g, g.node(u.node)) != std::optional(0)) continue;
-    NodeId other = cube;
-    for (auto& w : g.value(v).uses)
-      if (w.node != u.node) other = w.node;
-    std::string why = g.is_output(v) ? format("{} is an output of the graph", g.value(v).name) : format("{} has {} readers", g.value(v).name, g.reader_count(v));
-    trace.near_miss({"cube_epilogue", g.node(u.node).name, 1, 2, g.node(other).name, why, ""});
+    Verdict shared = read_by_others(g, v, [&](NodeId id) { return id == u.node; }, u.node);
+    trace.near_miss({"cube_epilogue", g.node(u.node).name, 1, 2, shared.node, shared.why, shared.help});
   }
 }
 
@@ -152,7 +149,8 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
       std::string program;
       Verdict v = take(g, cube, e, group, program);
       if (v) v = in_scope(c.options, g, e);
-      if (v && c.options.disabled_at.count({"cube_epilogue", g.node(e).name})) v = no("the fused result would differ by more than the rule's eps");
+      if (v && c.options.disabled_at.count({"cube_epilogue", g.node(e).name})) v = beyond_eps();
+      if (v) v = not_switched_off(g, e, c.options);
       if (!v) {
         if (ops::vector_row_axes(g, g.node(e)) == std::optional(0)) trace.near_miss({"cube_epilogue", g.node(e).name, 1, 2, g.node(e).name, v.why, v.help});
         break;

@@ -25,7 +25,7 @@ Verdict read_group(const ir::Graph& g, ir::NodeId id, CubeGroup& group) {
   group.op = n.op.ends_with("ConvTranspose") ? "ge.ConvTranspose" : n.op.ends_with("Conv") ? "ge.Conv" : "ge.MatMul";
   if (is_integer_product(n)) group.op = n.op;
   if (n.op == "Gemm") {
-    if (ir::attr_float(n, "beta", 1) != 1) return no("Gemm's beta is not 1");
+    if (ir::attr_float(n, "beta", 1) != 1) return no("Gemm's beta is not 1", "multiply its C by beta in the model");
     if (ir::attr_int(n, "transA", 0)) group.attrs["transpose_a"] = int64_t(1);
     if (ir::attr_int(n, "transB", 0)) group.attrs["transpose_b"] = int64_t(1);
     if (ir::attr_float(n, "alpha", 1) != 1) group.attrs["alpha"] = ir::attr_float(n, "alpha", 1);

@@ -13,7 +13,7 @@ Verdict near(const Match& m, std::string_view name, double want) {
   if (!m.has(name)) return yes();
   auto v = scalar_constant(*m.g, m.value(name));
   if (v && std::abs(*v - want) <= 1e-3 * want) return yes();
-  return no(v ? format("%{} is {}, {} is expected", name, *v, want) : format("%{} is not one number", name), "", m.reader_of(name));
+  return no(v ? format("%{} is {}, {} is expected", name, *v, want) : format("%{} is not one number", name), format("write {} there if Gelu is meant", want), m.reader_of(name));
 }
 
 Verdict constants(const Match& m) {
@@ -23,7 +23,7 @@ Verdict constants(const Match& m) {
   v = first(v, near(m, "root", m.nodes.count("d") && m.node("d").op == "Div" ? kRoot2 : 1 / kRoot2));
   v = first(v, first(near(m, "three", 3), near(m, "cubic", 0.044715)));
   v = first(v, near(m, "k", std::sqrt(2 / M_PI)));
-  return first(v, m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x"));
+  return first(v, m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x", "give the constants no more axes than x has"));
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

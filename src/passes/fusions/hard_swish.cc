@@ -12,14 +12,14 @@ Verdict numbers(const Match& m) {
   auto number = [&](const char* name) { return m.has(name) ? scalar_constant(*m.g, m.value(name)) : std::nullopt; };
   if (m.nodes.count("h")) {
     auto& h = m.node("h");
-    if (!close(ir::attr_float(h, "alpha", 0.2), 1.0 / 6) || !close(ir::attr_float(h, "beta", 0.5), 0.5)) return no("HardSigmoid has other numbers than 1/6 and 1/2", "", h.name);
+    if (!close(ir::attr_float(h, "alpha", 0.2), 1.0 / 6) || !close(ir::attr_float(h, "beta", 0.5), 0.5)) return no("HardSigmoid has other numbers than 1/6 and 1/2", "write these if HardSwish is meant", h.name);
   } else {
     bool divides = m.node(m.nodes.count("q") ? "q" : "y").op == "Div";
-    if (!close(number("three"), 3)) return no("what is added to x is not 3", "", m.reader_of("three"));
-    if (!close(number("low"), 0) || !close(number("high"), 6)) return no("Clip has other bounds than 0 and 6", "", m.node("c").name);
-    if (!close(number("six"), divides ? 6 : 1.0 / 6)) return no("the result is not divided by 6", "", m.reader_of("six"));
+    if (!close(number("three"), 3)) return no("what is added to x is not 3", "write 3 there if HardSwish is meant", m.reader_of("three"));
+    if (!close(number("low"), 0) || !close(number("high"), 6)) return no("Clip has other bounds than 0 and 6", "write these if HardSwish is meant", m.node("c").name);
+    if (!close(number("six"), divides ? 6 : 1.0 / 6)) return no("the result is not divided by 6", "write 6 there if HardSwish is meant", m.reader_of("six"));
   }
-  return m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x");
+  return m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x", "give the constants no more axes than x has");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) { return replace_match(g, m, "HardSwish", {m.value("x")}, {}); }

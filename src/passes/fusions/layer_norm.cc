@@ -8,10 +8,10 @@ namespace {
 
 Verdict last_axis(const Match& m) {
   auto& x = m.type("x");
-  if (!x.ranked || x.rank() < 1) return no("the shape of x is not known");
+  if (!x.ranked || x.rank() < 1) return no("the shape of x is not known", "give the inputs' shapes with --input_shape");
   for (const char* name : {"mean", "var"}) {
     auto& n = m.node(name);
-    if (ir::attr_int(n, "keepdims", 1) != 1) return no("a mean does not keep its axis", "", n.name);
+    if (ir::attr_int(n, "keepdims", 1) != 1) return no("a mean does not keep its axis", "let it keep the axis (keepdims=1)", n.name);
     auto axes = n.inputs.size() > 1 ? m.g->elements(n.inputs[1]) : std::nullopt;
     bool last = axes && axes->size() == 1 && ((*axes)[0].is(-1) || (*axes)[0].is(x.rank() - 1));
     if (!last) return no("a mean is taken over other axes than the last", "LayerNormalization over the last axis alone is fused", n.name);
@@ -20,12 +20,12 @@ Verdict last_axis(const Match& m) {
   for (const char* name : {"scale", "shift"}) {
     if (!m.has(name)) continue;
     auto& t = m.type(name);
-    if (t.rank() != 1 || !(t.dims[0] == width)) return no(format("%{} has shape {}, [{}] is expected", name, ir::text(t), width.text()), "", m.reader_of(name));
+    if (t.rank() != 1 || !(t.dims[0] == width)) return no(format("%{} has shape {}, [{}] is expected", name, ir::text(t), width.text()), "give it that shape", m.reader_of(name));
   }
   auto two = m.has("two") ? scalar_constant(*m.g, m.value("two")) : 2.0;
-  if (!two || *two != 2) return no("the exponent is not 2", "", m.reader_of("two"));
-  if (!scalar_constant(*m.g, m.value("eps"))) return no("epsilon is not one number", "", m.reader_of("eps"));
-  return m.type("y").dims == x.dims ? yes() : no("a constant makes the result larger than x");
+  if (!two || *two != 2) return no("the exponent is not 2", "write 2 there if LayerNormalization is meant", m.reader_of("two"));
+  if (!scalar_constant(*m.g, m.value("eps"))) return no("epsilon is not one number", "make it one constant number", m.reader_of("eps"));
+  return m.type("y").dims == x.dims ? yes() : no("a constant makes the result larger than x", "give the constants no more axes than x has");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

@@ -7,7 +7,7 @@ namespace {
 Verdict is_a_row(const Match& m) {
   auto& out = m.type("y");
   if (out.dtype != DType::f32) return no("the values are not f32");
-  if (!out.ranked || out.rank() < 1) return no("the product's shape is not known");
+  if (!out.ranked || out.rank() < 1) return no("the product's shape is not known", "give the inputs' shapes with --input_shape");
   auto& product = m.g->value(m.g->node(m.nodes.at("t")).outputs[0]).type;
   if (product.dims != out.dims) return no("the sum is larger than the product", "a bias must not broadcast the product");
   if (per_channel(*m.g, m.value("c"), out, out.rank() - 1)) return yes();

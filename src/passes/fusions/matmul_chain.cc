@@ -19,7 +19,7 @@ void name_between(const ir::Graph& g, ValueId v, Obstacle& obstacle) {
   NodeId first = g.value(v).producer;
   for (NodeId id = first; id;) {
     auto& n = g.node(id);
-    if (id != first && is_product(n)) obstacle = {format("{} stands between two products", g.node(first).op), first};
+    if (id != first && is_product(n)) obstacle = {format("{} stands between two products", g.node(first).op), first, way_out(g.node(first))};
     if (is_product(n) || (!is_glue(n.op) && n.op != "Add")) return;
     NodeId up;
     for (ValueId in : n.inputs)
@@ -57,11 +57,11 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     std::string anchor = g.node(id).name;
     Obstacle obstacle;
     auto chain = find(g, id, obstacle);
-    if (chain && c.options.disabled_at.count({"matmul_chain", anchor})) obstacle = {"the fused result would differ by more than the rule's eps", id}, chain.reset();
+    if (chain && c.options.disabled_at.count({"matmul_chain", anchor})) obstacle = {beyond_eps().why, id, beyond_eps().help}, chain.reset();
     for (NodeId n : chain ? std::vector{chain->first.node, id} : std::vector<NodeId>{})
-      if (Verdict v = in_scope(c.options, g, n); chain && !v) obstacle = {v.why, n}, chain.reset();
+      if (Verdict v = in_scope(c.options, g, n); chain && !v) obstacle = {v.why, n, v.help}, chain.reset();
     if (!chain) {
-      if (obstacle.node) c.trace.near_miss({"matmul_chain", anchor, 2, 2, g.node(obstacle.node).name, obstacle.why, ""});
+      if (obstacle.node) c.trace.near_miss({"matmul_chain", anchor, 2, 2, g.node(obstacle.node).name, obstacle.why, obstacle.help});
       continue;
     }
     std::vector<ValueId> inputs = {chain->first.x, g.add_constant(product_of_weights(chain->first, chain->second, false), "chain")};

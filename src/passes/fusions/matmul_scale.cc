@@ -9,7 +9,7 @@ Verdict one_number(const Match& m) {
   if (!c || m.type("c").dtype != DType::f32) return no("the factor is not one constant f32 number");
   auto& n = m.node("y");
   if (n.op == "Div" && m.g->is_constant(n.inputs[0])) return no("the product is the divisor");
-  if (m.type("y").dims != m.g->value(m.g->node(m.nodes.at("t")).outputs[0]).type.dims) return no("the factor makes the shape larger");
+  if (m.type("y").dims != m.g->value(m.g->node(m.nodes.at("t")).outputs[0]).type.dims) return no("the factor makes the shape larger", "give the factor no more axes than the product has");
   return yes();
 }
 Verdict nothing_in_between(const Match& m) {

@@ -43,11 +43,11 @@ std::vector<Sibling> siblings(const ir::Graph& g, ValueId x) {
 
 Verdict worthwhile(const ir::Graph& g, ValueId x, const std::vector<Sibling>& s) {
   auto& t = g.value(x).type;
-  if (!t.ranked || t.rank() < 2) return no("the shape of the shared operand is not known");
+  if (!t.ranked || t.rank() < 2) return no("the shape of the shared operand is not known", "give the inputs' shapes with --input_shape");
   Dim rows = product(t.dims, 0, t.dims.size() - 1);
   if (rows.known()) return rows.value() < 512 ? yes() : no(format("{} rows fill the unit with each product alone", rows.value()));
   for (auto& one : s)
-    if (g.value(one.group.w).type.dims[1].value() > 512) return no("the number of rows is not known and the weights are wide");
+    if (g.value(one.group.w).type.dims[1].value() > 512) return no("the number of rows is not known and the weights are wide", "give the number of rows with --input_shape");
   return yes();
 }
 

@@ -17,7 +17,7 @@ Verdict neutral_around(const Match& m) {
   if (pool.outputs.size() > 1) return no("MaxPool's indices count the padding too");
   if (ir::attr_int(pool, "ceil_mode", 0)) return no("the pool rounds its size up");
   std::string auto_pad = ir::attr_string(pool, "auto_pad", "NOTSET");
-  if (auto_pad != "NOTSET" && auto_pad != "VALID") return no(format("the pool pads by itself ({})", auto_pad));
+  if (auto_pad != "NOTSET" && auto_pad != "VALID") return no(format("the pool pads by itself ({})", auto_pad), "give its padding as pads");
   auto own = ir::attr_ints(pool, "pads");
   bool padded = std::any_of(own.begin(), own.end(), [](int64_t p) { return p != 0; });
   if (average && padded && !ir::attr_int(pool, "count_include_pad", 0)) return no("the pool does not count its own padding");

@@ -31,29 +31,33 @@ std::vector<double> matrix(const Projection& p, bool transposed) {
 
 bool is_product(const ir::Node& n) { return n.op == "MatMul" || n.op == "Gemm" || n.op == "ge.MatMul"; }
 
+std::string way_out(const ir::Node& n) {
+  return n.op == "Add" ? "let it add one constant value for each column" : is_glue(n.op) ? format("move {} out of the way", n.op) : "";
+}
+
 Obstacle read_elsewhere(const ir::Graph& g, ir::ValueId v, ir::NodeId reader) {
-  auto& value = g.value(v);
-  if (g.is_output(v)) return {format("{} is an output of the graph", value.name), value.producer};
-  for (auto& u : value.uses)
-    if (u.node != reader) return {format("{} has {} readers", value.name, g.reader_count(v)), u.node};
-  return {format("{} is read twice", value.name), reader};
+  Verdict shared = read_by_others(g, v, [&](ir::NodeId id) { return id == reader; }, reader);
+  ir::NodeId other = g.value(v).producer;
+  for (auto& u : g.value(v).uses)
+    if (u.node != reader) other = u.node;
+  return {shared.why, other, shared.help};
 }
 
 std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, Obstacle& obstacle) {
   ir::NodeId id = g.value(v).producer;
   if (!id) return std::nullopt;
   auto& n = g.node(id);
-  auto refuse = [&](std::string why) {
-    obstacle = {std::move(why), id};
+  auto refuse = [&](std::string why, std::string help = "") {
+    obstacle = {std::move(why), id, std::move(help)};
     return std::nullopt;
   };
   if (!is_product(n)) {
     bool behind = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ir::ValueId in) { return in && g.value(in).producer && is_product(g.node(g.value(in).producer)); });
-    return behind ? refuse(format("{} stands after a projection", n.op)) : std::nullopt;
+    return behind ? refuse(format("{} stands after a projection", n.op), way_out(n)) : std::nullopt;
   }
   CubeGroup group;
   Verdict read = read_group(g, id, group);
-  if (!read) return refuse(read.why);
+  if (!read) return refuse(read.why, read.help);
   auto& type = g.value(v).type;
   if (!g.is_constant(group.w) || g.value(group.w).type.rank() != 2 || g.value(group.w).type.dtype != DType::f32 || type.dtype != DType::f32) return std::nullopt;
   if (group.residual || group.has_act() || group.has_program() || group.attrs.count("transpose_a")) return refuse("it does more than project");
@@ -65,7 +69,7 @@ std::optional<Projection> projection(const ir::Graph& g, ir::ValueId v, Obstacle
   if (auto it = group.attrs.find("alpha"); it != group.attrs.end()) p.alpha = std::get<double>(it->second);
   if (group.bias) {
     auto bias = per_channel(g, group.bias, type, type.rank() - 1);
-    if (!bias) return refuse("the bias is not one constant value for each column");
+    if (!bias) return refuse("the bias is not one constant value for each column", "make it a constant of that shape");
     p.bias = *bias;
   }
   return p;

@@ -22,7 +22,10 @@ struct Projection {
 struct Obstacle {
   std::string why;
   ir::NodeId node;
+  std::string help = "";   // what would help, or empty
 };
+// What would help where n stands behind a product that a rule wants to end with a projection, or "".
+std::string way_out(const ir::Node& n);
 // Who else reads v, which only `reader` should.
 Obstacle read_elsewhere(const ir::Graph& g, ir::ValueId v, ir::NodeId reader);
 // The projection that makes v: a product with constant f32 weights of rank 2, a constant bias or none, and nothing

@@ -7,25 +7,25 @@ namespace {
 
 Verdict last_axis(const Match& m) {
   auto& x = m.type("x");
-  if (!x.ranked || x.rank() < 1) return no("the shape of x is not known");
+  if (!x.ranked || x.rank() < 1) return no("the shape of x is not known", "give the inputs' shapes with --input_shape");
   auto& mean = m.node("mean");
-  if (ir::attr_int(mean, "keepdims", 1) != 1) return no("the mean does not keep its axis", "", mean.name);
+  if (ir::attr_int(mean, "keepdims", 1) != 1) return no("the mean does not keep its axis", "let it keep the axis (keepdims=1)", mean.name);
   auto axes = m.g->elements(m.value("axes"));
   if (!axes || axes->size() != 1 || !((*axes)[0].is(-1) || (*axes)[0].is(x.rank() - 1)))
     return no("the mean is taken over other axes than the last", "RMSNormalization over the last axis alone is fused", mean.name);
   if (m.has("two")) {
     auto two = scalar_constant(*m.g, m.value("two"));
-    if (!two || *two != 2) return no("the exponent is not 2", "", m.reader_of("two"));
+    if (!two || *two != 2) return no("the exponent is not 2", "write 2 there if RMSNormalization is meant", m.reader_of("two"));
   }
   auto& scale = m.type("scale");
   if (scale.dtype != x.dtype || scale.rank() != 1 || !(scale.dims[0] == x.dims.back()))
-    return no(format("%scale has shape {}, [{}] is expected", ir::text(scale), x.dims.back().text()), "", m.reader_of("scale"));
+    return no(format("%scale has shape {}, [{}] is expected", ir::text(scale), x.dims.back().text()), "give it that shape", m.reader_of("scale"));
   if (m.has("one")) {
     auto one = scalar_constant(*m.g, m.value("one"));
-    if (!one || *one != 1) return no("the numerator is not 1", "", m.reader_of("one"));
+    if (!one || *one != 1) return no("the numerator is not 1", "write 1 there if RMSNormalization is meant", m.reader_of("one"));
   }
-  if (!scalar_constant(*m.g, m.value("eps"))) return no("epsilon is not one number", "", m.reader_of("eps"));
-  return m.type("y").dims == x.dims ? yes() : no("a constant makes the result larger than x");
+  if (!scalar_constant(*m.g, m.value("eps"))) return no("epsilon is not one number", "make it one constant number", m.reader_of("eps"));
+  return m.type("y").dims == x.dims ? yes() : no("a constant makes the result larger than x", "give the constants no more axes than x has");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {

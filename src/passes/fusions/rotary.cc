@@ -72,7 +72,7 @@ class Finder {
     match.nodes = {{"y", anchor_}};
     if (n.inputs.size() != 2 || !(n.op == "Add" ? whole() : n.op == "Concat" ? halves() : false)) return false;
     if (!fits()) return false;
-    if (o.disabled_at.count({"rotary", n.name})) return fail(anchor_, "the fused result would differ by more than the rule's eps");
+    if (o.disabled_at.count({"rotary", n.name})) return fail(anchor_, beyond_eps().why, beyond_eps().help);
     for (auto& [name, id] : match.nodes)
       if (Verdict v = in_scope(o, g_, id); !v) return fail(id, v.why, v.help);
     return true;
@@ -115,10 +115,9 @@ class Finder {
     if (through_) return true;
     match.nodes[format("n{}", match.nodes.size())] = g_.value(v).producer;
     if (g_.only_reader(v)) return true;
-    NodeId other = g_.value(v).producer;
-    for (auto& u : g_.value(v).uses)
-      if (g_.node(u.node).op != "Mul" && g_.node(u.node).op != "Concat" && u.node != anchor_) other = u.node;
-    return fail(other, g_.is_output(v) ? format("{} is an output of the graph", g_.value(v).name) : format("{} has {} readers", g_.value(v).name, g_.reader_count(v)));
+    Verdict shared = read_by_others(g_, v, [&](NodeId id) { return g_.node(id).op == "Mul" || g_.node(id).op == "Concat" || id == anchor_; }, anchor_);
+    miss.blocker = shared.node, miss.why = shared.why, miss.help = shared.help;
+    return false;
   }
 
   void cut(const Half& lo, const Half& hi) {

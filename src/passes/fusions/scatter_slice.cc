@@ -24,15 +24,15 @@ Verdict read_box(const ir::Graph& g, const ir::Node& n, Box& box) {
   const Tensor* tuples = g.value(n.inputs[1]).constant.get();
   auto& data = g.value(n.inputs[0]).type;
   auto& updates = g.value(n.inputs[2]).type;
-  if (!tuples || !data.ranked || !updates.ranked) return no("the indices are not constant");
+  if (!tuples || !data.ranked || !updates.ranked) return no("the indices are not constant", "make them constants");
   const auto& dims = tuples->dims();
   const int k = static_cast<int>(dims.back());
-  if (tuples->rank() != k + 1 || k < 1 || k > data.rank() || tuples->count() == 0) return no("the indices are no box");
+  if (tuples->rank() != k + 1 || k < 1 || k > data.rank() || tuples->count() == 0) return no("the indices are no box", "scatter what lies side by side, in order");
   std::vector<int64_t> start(static_cast<size_t>(k)), place(static_cast<size_t>(k));
   for (int a = 0; a < k; ++a) start[static_cast<size_t>(a)] = static_cast<int64_t>(tuples->at(a));
   for (int64_t i = 0; i < tuples->count(); i += k) {
     for (int a = 0; a < k; ++a)
-      if (static_cast<int64_t>(tuples->at(i + a)) != start[static_cast<size_t>(a)] + place[static_cast<size_t>(a)]) return no("the indices are no box");
+      if (static_cast<int64_t>(tuples->at(i + a)) != start[static_cast<size_t>(a)] + place[static_cast<size_t>(a)]) return no("the indices are no box", "scatter what lies side by side, in order");
     for (int a = k; a-- > 0;) {
       if (++place[static_cast<size_t>(a)] < dims[static_cast<size_t>(a)]) break;
       place[static_cast<size_t>(a)] = 0;
@@ -40,11 +40,11 @@ Verdict read_box(const ir::Graph& g, const ir::Node& n, Box& box) {
   }
   for (int a = 0; a < k; ++a) {
     const Dim& size = data.dims[static_cast<size_t>(a)];
-    if (!size.known()) return no(format("axis {} of the data is not known", a));
+    if (!size.known()) return no(format("axis {} of the data is not known", a), "give the inputs' shapes with --input_shape");
     const int64_t first = start[static_cast<size_t>(a)], count = dims[static_cast<size_t>(a)];
-    if (first < 0 || first + count > size.value()) return no("indices are negative or outside the data");
+    if (first < 0 || first + count > size.value()) return no("indices are negative or outside the data", "count them from the front");
     if (count == size.value()) continue;
-    if (box.axis >= 0) return no(format("axes {} and {} are both covered in part", box.axis, a));
+    if (box.axis >= 0) return no(format("axes {} and {} are both covered in part", box.axis, a), "cover all of the one or the other");
     box = {a, first, first + count};
   }
   return yes();

@@ -32,9 +32,9 @@ Verdict pads_spatial_axes(const Match& m, double value) {
   auto v = m.has("value") ? scalar_constant(*m.g, m.value("value")) : std::optional(0.0);
   if (!v || *v != value) return no(value == 0 ? "the padding is not zero" : "the padding is not -inf");
   auto pads = m.type("x").ranked ? known_pads(*m.g, pad) : std::nullopt;
-  if (!pads) return no("the padding is not known");
+  if (!pads) return no("the padding is not known", "make pads a constant");
   for (size_t i = 0; i < pads->begins.size(); ++i) {
-    if (i < 2 && (pads->begins[i] || pads->ends[i])) return no("batch or channels are padded too");
+    if (i < 2 && (pads->begins[i] || pads->ends[i])) return no("batch or channels are padded too", "pad these in a Pad of their own");
     if (pads->begins[i] < 0 || pads->ends[i] < 0) return no("the padding crops");
   }
   return yes();

@@ -41,7 +41,7 @@ Verdict possible(const ir::Graph& g, const ir::Node& concat, const ir::Type& typ
   for (ValueId part : concat.inputs) {
     const auto& dims = g.value(part).type.dims;
     const Dim& size = dims[static_cast<size_t>(axis < 0 ? axis + type.rank() : axis)];
-    if (!size.known() || size.value() != 1) return no(format("part {} is not one slice of the axis", quote(g.value(part).name)));
+    if (!size.known() || size.value() != 1) return no(format("part {} is not one slice of the axis", quote(g.value(part).name)), "join slices of size 1");
   }
   return yes();
 }

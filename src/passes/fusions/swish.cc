@@ -6,9 +6,9 @@ namespace ge::passes {
 namespace {
 
 Verdict numbers(const Match& m) {
-  if (m.has("alpha") && !scalar_constant(*m.g, m.value("alpha"))) return no("the factor of x is not one constant number", "", m.reader_of("alpha"));
-  if (m.has("one") && scalar_constant(*m.g, m.value("one")) != 1.0) return no("what is added to the exponential is not 1", "", m.reader_of("one"));
-  return m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x");
+  if (m.has("alpha") && !scalar_constant(*m.g, m.value("alpha"))) return no("the factor of x is not one constant number", "make it one constant number", m.reader_of("alpha"));
+  if (m.has("one") && scalar_constant(*m.g, m.value("one")) != 1.0) return no("what is added to the exponential is not 1", "write 1 there if Swish is meant", m.reader_of("one"));
+  return m.type("y").dims == m.type("x").dims ? yes() : no("a constant makes the result larger than x", "give the constants no more axes than x has");
 }
 
 Result<ir::NodeId> build(ir::Graph& g, const Match& m) {
