@@ -119,9 +119,23 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
+std::string absolute_path(const std::string& path) {
+  std::error_code e;
+  return std::filesystem::absolute(path, e).string();
+}
+
 Error cannot_write(const std::string& path, const char* what, int why) {
   return error(code::kWrite, format("File {} cannot be {}: {}.", path, what, std::strerror(why)), "",
                "check that the folder exists, is writable and has room");
+}
+
+Status not_in_place_of(const std::string& path, std::span<const std::string> files) {
+  for (auto& file : files) {
+    std::error_code e;
+    if (std::filesystem::equivalent(path, file, e))
+      return error(code::kWrite, format("File {} is not written: it is {}, which is read.", path, path == file ? "the model" : file), "", "give the result another name");
+  }
+  return ok();
 }
 
 int to_the_disk(int descriptor) { return ::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS ? errno : 0; }
@@ -157,6 +171,9 @@ FileAside::~FileAside() {
 
 int FileAside::create() {
   if (int why = replaceable(path_)) return why;
+  // A name can be given later where /proc is.
+  if (::access("/proc/self/fd", X_OK) == 0) descriptor_ = ::open(folder_of(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+  if (descriptor_ >= 0) return 0;
   descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   there_ = descriptor_ >= 0;
   return there_ ? 0 : errno;
@@ -181,23 +198,35 @@ int FileAside::put(size_t at, std::span<const std::byte> bytes) { return write_a
 
 int FileAside::close(bool durable) {
   int why = durable ? to_the_disk(descriptor_) : 0;
+  if (there_ || why) ::close(std::exchange(descriptor_, -1));
+  return why;
+}
+
+int FileAside::name() {
+  if (descriptor_ < 0) return 0;
+  const std::string nameless = format("/proc/self/fd/{}", descriptor_);
+  there_ = ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, aside_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  const int why = there_ ? 0 : errno;
   ::close(std::exchange(descriptor_, -1));
   return why;
 }
 
 int FileAside::finish() {
+  if (int why = name()) return why;
   if (::rename(aside_.c_str(), path_.c_str()) != 0) return errno;
   there_ = false;
   return 0;
 }
 
 Status write_files(std::span<const FileContent> files, bool durable) {
+  constexpr size_t kMostOpen = 64;   // of files that have no name yet
   std::vector<FileAside> aside;
   for (auto& file : files) {
     auto& f = aside.emplace_back(file.path);
     int why = f.create();
     for (size_t i = 0; i < file.parts.size() && !why; ++i) why = f.append(file.parts[i]);
     if (!why) why = f.close(durable);
+    if (!why && files.size() > kMostOpen) why = f.name();
     if (why) return cannot_write(file.path, "written", why);
   }
   std::vector<std::string> made;

@@ -43,6 +43,8 @@ class MappedFile {
   bool mapped_ = false, owned_ = false;
 };
 
+// From the root, or empty where there is no current folder.
+std::string absolute_path(const std::string& path);
 // The folder that a file of that path lies in; "." where the path names none.
 std::string folder_of(const std::string& path);
 
@@ -63,8 +65,8 @@ void by_blocks(std::span<const std::byte> bytes, F&& f, size_t block = kPassBloc
   }
 }
 
-// A file that is written beside its path, under a name that nobody else uses, and takes its place in the end. What is not
-// finished goes with it.
+// A file that is written beside its path, and takes its place in the end. What is not finished goes with it: with the process
+// too, as it has no name before, where the file system has such files; elsewhere one that nobody else uses.
 class FileAside {
  public:
   explicit FileAside(std::string path);
@@ -78,14 +80,17 @@ class FileAside {
   int adopt(NamelessFile& file);                  // instead of create()
   int append(std::span<const std::byte> bytes);   // pages of a mapped file leave memory behind it
   int put(size_t at, std::span<const std::byte> bytes);
-  int close(bool durable);                        // durable: it is on the disk
+  int close(bool durable);                        // nothing follows; durable: it is on the disk
+  int name();                                     // gives it the name aside(); frees the descriptor
   int finish();                                   // in its place
  private:
   std::string path_, aside_;
   int descriptor_ = -1;
   size_t end_ = 0;
-  bool there_ = false;
+  bool there_ = false;                            // under the name aside()
 };
+// An error where writing `path` would replace one of the files: by another name, too, or through a link.
+Status not_in_place_of(const std::string& path, std::span<const std::string> files);
 // The error of a file that cannot be `what` for the reason that errno gave.
 Error cannot_write(const std::string& path, const char* what, int why);
 // The same on the disk, where errno says that it is not: 0 for files that need no such thing.

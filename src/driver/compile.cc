@@ -81,7 +81,7 @@ void log_time(std::string_view stage, std::chrono::steady_clock::time_point star
 Status edit(ir::Graph& g, const Options& o) {
   GE_TRY(auto geared, geared_shapes(o));
   GE_RETURN_IF_ERROR(set_input_shapes(g, geared.shapes));
-  if (!geared.gears.symbols.empty()) GE_RETURN_IF_ERROR(set_gears(g, std::move(geared.gears)));
+  if (!geared.gears.symbols.empty()) set_gears(g, std::move(geared.gears));
   GE_RETURN_IF_ERROR(cut_outputs(g, o.out_nodes));
   set_input_format(g, o.input_format);
   if (!o.output_type.empty()) {
@@ -251,7 +251,9 @@ Result<Compiled> within_memory(F f) {
 
 Result<Compiled> timed(Result<ir::Graph> graph, const Options& o, const Source& source, std::chrono::steady_clock::time_point start) {
   if (!graph.ok()) return std::move(graph).take_error();
+  auto files = graph->files;
   GE_TRY(Compiled done, within_memory([&] { return compile_imported(*std::move(graph), o, source); }));
+  done.package.sources = std::move(files);
   done.package.external_weight = static_cast<om::ExternalWeight>(o.external_weight);
   done.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return done;

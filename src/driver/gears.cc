@@ -79,19 +79,13 @@ Result<GearedShapes> geared_shapes(const Options& o) {
   return out;
 }
 
-Status set_gears(ir::Graph& g, ir::Gears gears) {
+void set_gears(ir::Graph& g, ir::Gears gears) {
   for (size_t i = 0; i < gears.symbols.size(); ++i) {
-    auto symbol = g.symbols.find(gears.symbols[i]);
-    bool used = false;
-    for (auto v : g.inputs)
-      for (auto& d : g.value(v).type.dims) used = used || d.symbol_name() == gears.symbols[i];
-    if (symbol == g.symbols.end() || !used)
-      return error(code::kInputShape, "A size that gears would change is fixed in the model.", "--input_shape says -1 where the model says a number", "give the model's number in --input_shape");
+    auto& symbol = g.symbols[gears.symbols[i]];
     auto [low, high] = std::minmax_element(gears.sizes.begin(), gears.sizes.end(), [&](auto& a, auto& b) { return a[i] < b[i]; });
-    symbol->second.min = (*low)[i], symbol->second.max = (*high)[i];
+    symbol.min = (*low)[i], symbol.max = (*high)[i];
   }
   g.gears = std::move(gears);
-  return ok();
 }
 
 Result<std::vector<std::vector<int64_t>>> hinted_shapes(const std::string& text, size_t inputs) {

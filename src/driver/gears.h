@@ -14,7 +14,7 @@ struct GearedShapes {
 // Errors: gears without a -1, numbers that do not fit the -1s, options that exclude each other.
 Result<GearedShapes> geared_shapes(const Options& o);
 // Onto a graph that has the shapes.
-Status set_gears(ir::Graph& g, ir::Gears gears);
+void set_gears(ir::Graph& g, ir::Gears gears);
 
 // Sizes of the inputs, by number, of --input_hint_shape "0:[3];1:[2,4]"; what it leaves out is empty.
 Result<std::vector<std::vector<int64_t>>> hinted_shapes(const std::string& text, size_t inputs);

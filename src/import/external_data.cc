@@ -117,6 +117,13 @@ Result<std::shared_ptr<const MappedFile>> ExternalData::open(const std::string& 
   return entry.file;
 }
 
+std::vector<std::string> ExternalData::paths() const {
+  std::vector<std::string> out;
+  for (auto& [location, entry] : files_)
+    if (entry.file) out.push_back(format("{}/{}", folders_[0], location));
+  return out;
+}
+
 Result<ExternalData::Range> ExternalData::read(const TensorProto& tensor, size_t expected) {
   std::string location, checksum;
   uint64_t offset = 0, length = expected;

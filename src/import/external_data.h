@@ -26,6 +26,8 @@ class ExternalData {
   };
   // The `expected` bytes that the tensor's external_data entries name.
   Result<Range> read(const TensorProto& tensor, size_t expected);
+  // Of all files that were opened.
+  std::vector<std::string> paths() const;
 
  private:
   Result<std::shared_ptr<const MappedFile>> open(const std::string& location,

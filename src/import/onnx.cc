@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <new>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include "import/structure.h"
 #include "import/tensors.h"
 #include "import/types.h"
+#include "om/format.h"
 #include "ops/op.h"
 #include "ops/outputs.h"
 
@@ -407,6 +409,8 @@ class Converter {
 
 Result<ir::Graph> convert(std::shared_ptr<const MappedFile> file, std::vector<std::string> folders,
                           const ImportOptions& options) {
+  if (file->bytes().size() >= om::kMagic.size() && std::memcmp(file->bytes().data(), om::kMagic.data(), om::kMagic.size()) == 0)
+    return error(code::kParse, "This is an .om file: a model that is compiled already.", "", "give the ONNX model that it was made from");
   GE_TRY(ModelProto model, parse_model(file->bytes()));
   if (model.has_training_info)
     return error(code::kUnsupportedOp,
@@ -420,6 +424,7 @@ Result<ir::Graph> convert(std::shared_ptr<const MappedFile> file, std::vector<st
   TensorReader tensors(std::move(file), ExternalData(std::move(folders)));
   ir::Graph graph;
   GE_RETURN_IF_ERROR(Converter(tensors, options, graph).run(model.graph));
+  for (auto& path : tensors.external_files()) graph.files.push_back(absolute_path(path));
   return graph;
 }
 
@@ -455,7 +460,9 @@ Result<ir::Graph> import_onnx_file(std::shared_ptr<const MappedFile> file, const
     if (std::string folder = folder_of(real); folder != folders[0]) folders.push_back(folder);
     std::free(real);
   }
-  return convert_safely(std::move(file), std::move(folders), options).context(path);
+  auto graph = convert_safely(std::move(file), std::move(folders), options).context(path);
+  if (graph.ok()) graph->files.push_back(absolute_path(path));
+  return graph;
 }
 
 namespace {

@@ -22,6 +22,7 @@ class TensorReader {
   Result<Tensor> read(const TensorProto& proto);
   // Made dense; refused above a size that no sparse constant is meant for.
   Result<Tensor> read(const SparseTensorProto& proto);
+  std::vector<std::string> external_files() const { return external_.paths(); }
 
  private:
   Result<Tensor> from_raw(const TensorProto& proto, DType dtype, Bytes raw,

@@ -27,7 +27,7 @@ std::string text(const Type& t) {
 }
 
 Graph::Graph(const Graph& o)
-    : name(o.name), scope(o.scope), symbols(o.symbols), facts(o.facts), gears(o.gears), states(o.states), inputs(o.inputs), outputs(o.outputs), output_names(o.output_names),
+    : name(o.name), scope(o.scope), symbols(o.symbols), facts(o.facts), gears(o.gears), states(o.states), inputs(o.inputs), outputs(o.outputs), files(o.files), output_names(o.output_names),
       nodes_(o.nodes_), values_(o.values_), value_names_(o.value_names_), node_names_(o.node_names_) {
   for (auto& n : nodes_)
     for (auto& [key, attr] : n.attrs) {

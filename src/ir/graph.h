@@ -122,6 +122,7 @@ class Graph {
   Gears gears;
   std::vector<State> states;
   std::vector<ValueId> inputs, outputs;
+  std::vector<std::string> files;        // that hold the model, paths from the root; not part of its text
   std::vector<std::string> output_names;  // what the user calls them (values may be renamed or shared)
 
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id.v)]; }

@@ -26,6 +26,7 @@ struct Package {
   std::shared_ptr<const void> keep;         // what the weights lie in (mapped file or memory)
   std::shared_ptr<NamelessFile> file;       // if not null: a file of these weights alone, from byte kPage on, that write() may name
   ExternalWeight external_weight = ExternalWeight::none;  // how write() stores the weights, and read() found them
+  std::vector<std::string> sources;         // files that the model was compiled from: write() leaves them alone
 };
 
 inline constexpr uint32_t kFormatVersion = 1;

@@ -30,7 +30,7 @@ T get(Bytes b, size_t at) {
 Result<std::vector<SectionEntry>> read_table(Bytes file) {
   if (file.size() < kHeaderBytes || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0) {
     if (file.size() >= 4 && std::memcmp(file.data(), kMagic.data(), 4) == 0) return damaged("its header is not whole");
-    return error(code::kParse, "This is not an .om file of GE.", "it lacks the magic number", "give a file that atc or ge.compile made");
+    return error(code::kParse, "This is not an .om file of GE.", "it lacks the magic number", "compile the model first: `ge compile`, atc or ge.compile make .om files");
   }
   auto version = get<uint32_t>(file, 8);
   if (version > kFormatVersion)
@@ -104,6 +104,7 @@ Result<Package> reopened(const Package& p) {
   read_again.weights = p.weights;
   read_again.keep = p.keep;
   read_again.external_weight = p.external_weight;
+  read_again.sources = p.sources;
   return read_again;
 }
 

@@ -141,6 +141,7 @@ std::vector<std::byte> to_bytes(const Package& p) {
 
 Status write(const Package& p, const std::string& path, bool durable) {
   namespace fs = std::filesystem;
+  GE_RETURN_IF_ERROR(not_in_place_of(path, p.sources));
   if (p.external_weight == ExternalWeight::none || p.weights.empty()) return write_inside(p, path, durable);
   fs::path om(path), weights = om.parent_path() / kWeightFolder;
   GE_TRY(auto apart, set_apart(p, om.filename().string()));
@@ -148,6 +149,7 @@ Status write(const Package& p, const std::string& path, bool durable) {
   std::vector<FileContent> files;
   for (size_t i = 0; i < apart.contents.size(); ++i)
     files.push_back({(om.parent_path() / apart.model.weight_files[i]->name).string(), {apart.contents[i]}});
+  for (auto& file : files) GE_RETURN_IF_ERROR(not_in_place_of(file.path, p.sources));
   files.push_back({path, {head}});
   std::error_code ignored;  // a folder that cannot be made fails the files in it
   bool made = p.external_weight == ExternalWeight::each && fs::create_directory(weights, ignored);
