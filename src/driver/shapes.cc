@@ -84,7 +84,9 @@ Status set_input_shapes(ir::Graph& g, const std::map<std::string, std::vector<st
       GE_TRY(Dim d, size_from(g, name, i, sizes[i]));
       if (type.ranked && type.dims[i].known() && d.known() && !(type.dims[i] == d))
         return error(code::kInputShape, format("--input_shape gives {} for axis {} of '{}', the model says {}.", sizes[i], i, name, type.dims[i].text()));
-      if (type.ranked && type.dims[i].known() && !d.known()) d = type.dims[i];
+      if (type.ranked && type.dims[i].known() && !d.known())
+        return error(code::kInputShape, format("--input_shape leaves axis {} of '{}' open, which the model fixes at {}.", i, name, type.dims[i].text()),
+                     "what stands behind the input was made for this size", format("give {} there, or export the model with this size open", type.dims[i].text()));
       // A size for a symbol holds wherever the model uses that symbol, but for inputs that are given sizes themselves.
       auto symbol = type.ranked ? std::string(type.dims[i].symbol_name()) : std::string();
       if (!symbol.empty())

@@ -209,7 +209,7 @@ class Marking {
     for (int k = 0; k < a.rank(); ++k) {
       auto &x = a.dims[static_cast<size_t>(k)], &y = b.dims[static_cast<size_t>(k)];
       if (k != axis && !(x == y)) return refuse(p, format("axis {} is {} before a run and {} after it", k, x.text(), y.text()), "only one axis may grow");
-      if (k == axis && x.known() && !(x == y)) return refuse(p, format("axis {} of the input has the fixed size {}, so it cannot grow", k, x.text()), "compile the model with this size open: --input_shape with -1");
+      if (k == axis && x.known() && !(x == y)) return refuse(p, format("axis {} of the input has the fixed size {}, so it cannot grow", k, x.text()), "export the model with this size open, and give no number for it in --input_shape");
     }
     return ok();
   }

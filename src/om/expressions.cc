@@ -143,6 +143,38 @@ const TaskT* user_of_symbol(const ProgramT& p, size_t k) {
   return nullptr;
 }
 
+namespace {
+
+std::string text(const ProgramT& p, int32_t i, int depth, bool factor) {
+  constexpr int kDeepest = 20;
+  if (i < 0 || static_cast<size_t>(i) >= p.exprs.size() || depth > kDeepest) return "?";
+  const Expr& e = p.exprs[static_cast<size_t>(i)];
+  auto sub = [&](int32_t at, bool inside) { return text(p, at, depth + 1, inside); };
+  switch (e.op()) {
+    case ExprOp::constant: return format("{}", e.imm());
+    case ExprOp::symbol: return e.imm() >= 0 && static_cast<size_t>(e.imm()) < p.symbols.size() ? p.symbols[static_cast<size_t>(e.imm())]->name : "?";
+    case ExprOp::add: {
+      std::string b = sub(e.b(), false), sum = sub(e.a(), false) + (b.starts_with("-") ? " - " + b.substr(1) : " + " + b);
+      return factor ? "(" + sum + ")" : sum;
+    }
+    case ExprOp::mul: return sub(e.a(), true) + "*" + sub(e.b(), true);
+    default: {
+      std::string s = format("{}({}, {}", EnumNameExprOp(e.op()), sub(e.a(), false), sub(e.b(), false));
+      return e.op() == ExprOp::select ? s + ", " + sub(e.c(), false) + ")" : s + ")";
+    }
+  }
+}
+
+}  // namespace
+
+std::string text(const ProgramT& p, int32_t i) { return text(p, i, 0, false); }
+
+std::string text(const ProgramT& p, const PortT& port) {
+  std::vector<std::string> dims;
+  for (int32_t e : port.dims) dims.push_back(text(p, e));
+  return "[" + join(dims, ",") + "]";
+}
+
 Status evaluate(const ProgramT& p, std::span<const int64_t> symbols, std::vector<int64_t>& values) {
   values.resize(p.exprs.size());
   for (size_t i = 0; i < p.exprs.size(); ++i) {

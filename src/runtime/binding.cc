@@ -105,36 +105,25 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
                                           std::span<const std::vector<int64_t>> input_dims, const StateDims& states) {
   std::vector<int64_t> symbols(program.symbols.size(), om::kUnknown);
   bool computed = false;   // a size is an expression over those of other inputs
-  auto expected = [&](const om::PortT& port) {
-    std::vector<std::string> parts;
-    for (int32_t e : port.dims) {
-      if (e < 0 || static_cast<size_t>(e) >= program.exprs.size()) return std::string("?");
-      const om::Expr& x = program.exprs[static_cast<size_t>(e)];
-      bool symbol = x.op() == om::ExprOp::symbol && x.imm() >= 0 && static_cast<size_t>(x.imm()) < program.symbols.size();
-      parts.push_back(symbol ? program.symbols[static_cast<size_t>(x.imm())]->name : format("{}", x.imm()));
-    }
-    return "[" + join(parts, ",") + "]";
-  };
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     auto& port = *program.inputs[i];
     auto& dims = input_dims[i];
-    auto mismatch = [&](std::string why) {
-      bool has_symbol = expected(port).find_first_not_of("[]0123456789,-") != std::string::npos;
-      return error(code::kInputMismatch,
-                   format("Input '{}' has shape {}, the model takes {}: {}.", port.name, shape_text(dims), expected(port), why),
-                   has_symbol ? "" : "[GE] ERROR: Input shape is not supported: dynamic shape detected (the model was compiled for fixed sizes)",
-                   has_symbol ? "feed sizes that the model allows" : "feed this shape, or compile the model with dynamic sizes (--input_shape with -1)");
+    auto mismatch = [&](std::string why, std::string cause = "", std::string fix = "feed sizes that the model allows") {
+      return error(code::kInputMismatch, format("Input '{}' has shape {}, the model takes {}: {}.", port.name, shape_text(dims), om::text(program, port), why), std::move(cause), std::move(fix));
     };
     if (port.unranked || port.kind != om::ValueKind::tensor) continue;
     if (dims.size() != port.dims.size())
-      return mismatch(format("{} axes instead of {}", dims.size(), port.dims.size()));
+      return mismatch(format("{} axes instead of {}", dims.size(), port.dims.size()), "the model fixes how many axes an input has", format("feed {} axes", port.dims.size()));
     for (size_t k = 0; k < dims.size(); ++k) {
       int32_t e = port.dims[k];
       if (e < 0 || static_cast<size_t>(e) >= program.exprs.size()) return damaged("An input's size is missing.");
       const om::Expr& x = program.exprs[static_cast<size_t>(e)];
       if (dims[k] < 0) return mismatch(format("axis {} is negative", k));
       if (x.op() == om::ExprOp::constant) {
-        if (x.imm() != dims[k]) return mismatch(format("axis {} is {} instead of {}", k, dims[k], x.imm()));
+        if (x.imm() != dims[k])
+          return mismatch(format("axis {} is {} instead of {}, which the model fixes", k, dims[k], x.imm()),
+                          "Input shape is not supported: dynamic shape detected where the model has a fixed size, its own or one that --input_shape gave",
+                          format("feed {} there; for other sizes compile a model that was exported with axis {} open, and leave it open in --input_shape (-1)", x.imm(), k));
         continue;
       }
       if (x.op() != om::ExprOp::symbol) {

@@ -51,6 +51,31 @@ def test_words_that_are_no_sizes(said):
     assert e.value.code == "E10002" and ("input_shape" in str(e.value))
 
 
+@pytest.mark.parametrize("said", ["x:-1,3,8,8", "x:1~4,3,8,8", "x:n,3,8,8", {"x": [-1, 3, 8, 8]}])
+def test_a_size_that_the_model_fixes_is_not_opened(said):
+    with pytest.raises(ge.Error, match="axis 0 of 'x' open, which the model fixes at 2") as e:
+        ge.compile(doubled(2, 3, 8, 8), input_shape=said)
+    assert e.value.code == "E10002" and "give 2 there" in e.value.fix
+
+
+def test_what_a_refused_shape_recommends_works():
+    """The size is the model's own or --input_shape's; the first needs another model, the second another option."""
+    for fixed in (ge.compile(doubled(2, 3)), ge.compile(doubled("n", 3), input_shape="x:2,3")):
+        with pytest.raises(ge.Error) as e:
+            fixed.run([np.zeros((5, 3), np.float32)])
+        assert "axis 0 is 5 instead of 2, which the model fixes" in e.value.message
+        assert "exported with axis 0 open" in e.value.fix and "leave it open in --input_shape" in e.value.fix
+    assert ge.compile(doubled("n", 3), input_shape="x:-1,3").run([np.zeros((5, 3), np.float32)])[0].shape == (5, 3)
+
+
+def test_expected_sizes_are_said_as_expressions():
+    nodes = [helper.make_node("Concat", ["x", "x"], ["y"], axis=0)]
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", ["n", 3]), ("y", None))]
+    model = ge.compile(helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    assert model.outputs[0].shape == ("2*n", 3)
+    refused(model, (2, 4), "the model takes [n,3]", "axis 1 is 4 instead of 3")
+
+
 def torch_model(torch):
     class Joined(torch.nn.Module):
         def forward(self, x, y):
