@@ -35,7 +35,7 @@ const std::vector<AtcOption>& atc_options() {
       {"output_type", compiler, "FP32, FP16, UINT8, ... for all outputs, or \"node:0:FP16\""},
       {"fusion_switch_file", compiler, "which fusion rules are on: INI, JSON or lines NAME:off"},
       {"optimization_switch", compiler, "\"PassA:on;PassB:off\", beats the file"},
-      {"disable_fusion", compiler, "rules to switch off, separated by commas; all"},
+      {"disable_fusion", compiler, "rules to switch off, separated by commas; all. `ge rules` lists the names"},
       {"enable_op_scope_list", compiler, "operator types that may take part in fusions (not in real ATC)"},
       {"verify", compiler, "1: check every fusion by running the model on seeded inputs"},
       {"oo_level", compiler, "O3 (default) or O1: no fusions"},

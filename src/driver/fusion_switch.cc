@@ -195,9 +195,21 @@ Result<std::vector<std::string>> rules_of(const std::string& name) {
   if (it != aliases().end()) return it->second;
   auto known = rule_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) return std::vector<std::string>{name};
-  for (auto& [alias, rules] : aliases()) known.push_back(alias);
-  std::string near = nearest(name, known);
+  std::string near = nearest(name, switch_names());
   return error(code::kInvalidValue, format("There is no fusion rule '{}'.", name), "", near.empty() ? "see ge rules" : format("did you mean '{}'?", near));
+}
+
+std::vector<std::string> switch_names() {
+  auto out = rule_names();
+  for (auto& [alias, rules] : aliases()) out.push_back(alias);
+  out.emplace_back("all");
+  return out;
+}
+
+std::string aliases_text() {
+  std::string out;
+  for (auto& [alias, rules] : aliases()) out += format("  {:<36} {}\n", alias, rules.empty() ? "nothing here: GE needs no such rule" : join(rules, ", "));
+  return out;
 }
 
 bool is_ub_fusion(const std::string& rule) { return rule == "vector_region" || rule == "cube_epilogue"; }

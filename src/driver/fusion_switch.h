@@ -15,6 +15,11 @@ namespace ge {
 // name is an error with the nearest known one.
 Result<std::vector<std::string>> rules_of(const std::string& name);
 
+// Every name that switches rules: rules, passes, the names above and "all".
+std::vector<std::string> switch_names();
+// The other names of rules as lines, each with the rules behind it.
+std::string aliases_text();
+
 // The text of a fusion_switch_file in any of its three forms.
 Status read_fusion_switch(Options& o, const std::string& text);
 // "PassA:on;PassB:off": overrides the file.

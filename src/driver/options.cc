@@ -63,7 +63,6 @@ std::vector<std::string> list_of(const std::string& value, char separator) {
 Status set_raw(Options& o, const std::string& name, const std::string& value);
 
 Status set_disabled(Options& o, const std::string& name, const std::string& value) {
-  auto known = rule_names();
   for (auto& part : split(value, ',')) {
     std::string rule(trim(part));
     if (rule.empty()) continue;
@@ -73,8 +72,8 @@ Status set_disabled(Options& o, const std::string& name, const std::string& valu
     }
     auto rules = rules_of(rule);
     if (!rules.ok()) {
-      std::string near = nearest(rule, known);
-      return invalid(name, rule, "there is no such fusion rule; there are all, " + join(known, ", "), near.empty() ? "" : "did you mean " + near + "?");
+      std::string near = nearest(rule, switch_names());
+      return invalid(name, rule, "there is no such fusion rule", near.empty() ? "`ge rules` lists all names" : "did you mean " + near + "? `ge rules` lists all names");
     }
     o.disabled.insert(rules->begin(), rules->end());
   }
@@ -251,6 +250,17 @@ std::vector<std::string> option_names() {
   std::vector<std::string> out;
   for (auto& e : kOptions) out.emplace_back(e.name);
   return out;
+}
+
+std::string option_help(const std::string& name) {
+  // Those that the command atc does not take.
+  static const std::map<std::string, std::string> kOwn = {
+      {"feed", "\"a;b\": inputs with a default in the model that are fed all the same"},
+      {"reference", "1: every operator as it is, by its reference kernel (slow)"},
+      {"verify_ir", "1: check the graph after every pass"}};
+  if (auto it = kOwn.find(name); it != kOwn.end()) return it->second;
+  auto* option = find_atc_option(name);
+  return option ? std::string(option->answer) : "";
 }
 
 Status set_option(Options& o, const std::string& name, const std::string& value) {

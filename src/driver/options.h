@@ -71,6 +71,8 @@ struct Options {
 // and ge.compile's keywords. Unknown names and values that do not fit are errors that say what would.
 Status set_option(Options& o, const std::string& name, const std::string& value);
 std::vector<std::string> option_names();
+// What the option does, in a line for --help.
+std::string option_help(const std::string& name);
 
 // The value of an option as it may stand in a file: of a path only the last part.
 std::string without_folder(const std::string& name, const std::string& value);

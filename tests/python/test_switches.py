@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import simple_attention
 from onnx import TensorProto, helper, numpy_helper
+from test_cli import run
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +131,41 @@ def test_results_do_not_depend_on_switches(mlp):
     for options in ({"disable_fusion": "all"}, {"disable_reuse_memory": 1}, {"oo_level": "O1"}, {"topo_sorting_mode": 0},
                     {"topo_sorting_mode": 1}, {"topo_sorting_mode": 2}, {"oo_constant_folding": "false"}):
         np.testing.assert_allclose(ge.compile(mlp, **options)(x), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def conv_relu():
+    w = numpy_helper.from_array(np.random.default_rng(3).standard_normal((4, 3, 3, 3)).astype(np.float32), "w")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["t"], name="conv"), helper.make_node("Relu", ["t"], ["y"], name="relu")]
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3, 8, 8]), ("y", [1, 4, 6, 6]))]
+    return helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], [w]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
+@pytest.mark.parametrize("name", ["conv_activation", "conv_bn_relu_fusion"])
+def test_an_activation_that_is_switched_off_is_fused_by_no_other_rule(conv_relu, name):
+    assert rules(ge.compile(conv_relu)) == ["conv_activation"]
+    off = ge.compile(conv_relu, disable_fusion=name)
+    assert rules(off) == [] and "conv_activation" in off.report()["switched_off"]
+    x = np.random.default_rng(4).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    np.testing.assert_allclose(off(x), ge.compile(conv_relu)(x), rtol=1e-5, atol=1e-5)
+
+
+def test_every_name_of_the_list_is_a_switch(mlp):
+    """`ge rules` prints rules, passes and the other names of rules; the article's sections are among them."""
+    listed = [line.split()[0] for line in run("ge", "rules").stdout.splitlines() if line.startswith("  ")]
+    assert {"matmul_bias", "fold", "aliases", "all", "matmul_add_fusion", "flash_attention_fusion", "conv_bn_relu_fusion", "MatMulBiasAddFusionPass"} <= set(listed)
+    assert len(set(listed)) == len(listed)
+    for name in listed:
+        ge.compile(mlp, disable_fusion=name)
+    off = ge.compile(mlp, disable_fusion="matmul_add_fusion").report()
+    assert not any({"first", "bias"} <= set(f["origins"]) or {"second", "last"} <= set(f["origins"]) for f in off["fused"])
+
+
+@pytest.mark.parametrize("wrong,near", [("matmul_ad_fusion", "matmul_add_fusion"), ("flash_atention_fusion", "flash_attention_fusion"), ("conv_activaton", "conv_activation")])
+def test_a_name_that_is_no_switch(mlp, wrong, near):
+    with pytest.raises(ge.Error) as e:
+        ge.compile(mlp, disable_fusion=wrong)
+    assert e.value.code == "E10001" and wrong in e.value.message and near in e.value.fix and "ge rules" in e.value.fix
 
 
 def test_scope(mlp):
