@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <new>
 
+#include "base/log.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "driver/atc.h"
@@ -42,18 +43,20 @@ int command(int argc, char** argv) {
   auto add_compile_options = [&](CLI::App* c, const char* what = "an ONNX model or an .ir file") {
     c->add_option("model", compile.model, what)->required();
     for (auto& name : ge::option_names())
-      c->add_option_function<std::string>("--" + name, [&compile, name](const std::string& v) { compile.options.emplace_back(name, v); }, "");
+      c->add_option_function<std::string>("--" + name, [&compile, name](const std::string& v) { compile.options.emplace_back(name, v); }, ge::option_help(name))
+          ->type_name("")
+          ->group("Compiling");
   };
   auto* c = app.add_subcommand("compile", "compile a model into an .om file");
   add_compile_options(c);
-  c->add_option("-o,--output", compile.output, "the .om file (default: the model's name)");
+  c->add_option("-o,--output", compile.output, "the .om file (default: the model's path with .om)");
 
   ge::RunCommand run;
   auto add_inputs = [](CLI::App* a, ge::RunCommand& to) {
-    a->add_option("--input", to.inputs, "name=file.npy|.pb, or a .npz; seeded numbers where none are given");
-    a->add_option("--size", to.sizes, "value of a named size for seeded inputs: batch=4");
-    a->add_option("--seed", to.seed, "of the seeded inputs");
-    a->add_option("--threads,-t", to.threads, "cap of a run");
+    a->add_option("--input", to.inputs, "name=file.npy, name=file.pb or a .npz of all; inputs that are not given are random numbers");
+    a->add_option("--size", to.sizes, "a size that the model leaves open, for inputs that are not given: batch=8 (default: 4)");
+    a->add_option("--seed", to.seed, "of the random numbers (default: 1)");
+    a->add_option("--threads,-t", to.threads, "most threads that a run may use (default: all)");
   };
   auto* r = app.add_subcommand("run", "run an .om file");
   r->add_option("om", run.om, "the .om file")->required();
@@ -75,20 +78,20 @@ int command(int argc, char** argv) {
   i->add_flag("--tasks", tasks, "list every task");
   i->add_flag("--check", check, "verify the checksums of the weights too");
   i->add_flag("--plan-csv", problem, "instead: the buffers of its memory plan, as `ge plan` reads them");
-  i->add_option("--size", inspected.sizes, "value of a named size, for the arena or --plan-csv: batch=4");
+  i->add_option("--size", inspected.sizes, "a size that the model leaves open, for the arena or --plan-csv: batch=8");
 
   std::string stage = "optimized";
   auto* d = app.add_subcommand("dump", "the graph as text");
   add_compile_options(d);
-  d->add_option("--stage", stage, "imported or optimized")->check(CLI::IsMember({"imported", "optimized"}));
+  d->add_option("--stage", stage, "imported: as the model has it; optimized: after all passes (default)")->check(CLI::IsMember({"imported", "optimized"}));
 
   ge::BenchCommand bench;
   auto add_bench = [&](CLI::App* a) {
     a->add_option("om", bench.run.om, "the .om file")->required();
     add_inputs(a, bench.run);
-    a->add_option("--warmup", bench.warmup, "runs before measuring");
-    a->add_option("--iterations", bench.iterations, "runs at least");
-    a->add_option("--duration", bench.seconds, "seconds at least");
+    a->add_option("--warmup", bench.warmup, "runs before measuring (default: 3)");
+    a->add_option("--iterations", bench.iterations, "runs that are measured, at least (default: 10)");
+    a->add_option("--duration", bench.seconds, "seconds of measuring, at least (default: 1)");
   };
   auto* b = app.add_subcommand("bench", "open, first run, steady runs");
   add_bench(b);
@@ -124,7 +127,7 @@ int command(int argc, char** argv) {
   auto* p = app.add_subcommand("plan", "offsets for buffers with sizes and lifetimes: the compiler's memory planner on a CSV problem");
   p->add_option("problem", plan.problem, "CSV with the columns id,lower,upper,size; a buffer lives in [lower, upper)")->required();
   p->add_option("--capacity", plan.capacity, "stop at the first plan of at most so many bytes (default: the smallest that is found)");
-  p->add_option("--steps", plan.steps, "budget of the search, in steps of about 3 ns")->check(CLI::PositiveNumber);
+  p->add_option("--steps", plan.steps, "budget of the search, in steps of about 3 ns (default: 6000000000)")->check(CLI::PositiveNumber);
   p->add_flag("--json", plan.json, "as JSON, with all offsets");
 
   auto* f = app.add_subcommand("roofline", "what this machine can do at most: f32 arithmetic, reading memory");
@@ -137,9 +140,14 @@ int command(int argc, char** argv) {
   auto* k = app.add_subcommand("cache", "the compile cache");
   k->add_option("action", action, "list, prune or clear")->check(CLI::IsMember({"list", "prune", "clear"}));
   k->add_option("--dir", folder, "its folder (default: GE_CACHE_DIR, or the user's cache folder)");
+  std::string wanted;
   auto* o = app.add_subcommand("ops", "the operators that are supported");
+  o->add_option("name", wanted, "only those with this in their name");
+  o->footer("runs as: \"kernel\" by one of its own, \"vector\" in registers with its neighbours, \"reference\" by the plain kernel that says what\n"
+            "it means (slow), \"shape only\" without any work in a run, or written as other operators.");
   auto* u = app.add_subcommand("rules", "the fusion rules and passes, as --disable_fusion takes them");
 
+  ge::set_log_sink([](ge::LogLevel, const std::string& line) { std::fprintf(stderr, "[GE] WARN: %s\n", line.c_str()); }, ge::LogLevel::warning);
   if (argc > 1 && std::string_view(argv[1]) == "atc") return ge::atc(std::vector<std::string>(argv + 2, argv + argc));
   try {
     app.parse(argc, argv);
@@ -166,7 +174,7 @@ int command(int argc, char** argv) {
   if (v->parsed()) judge(ge::verify_command(verify));
   if (f->parsed()) out = ge::roofline_command(roofline_threads, roofline_json);
   if (k->parsed()) out = ge::cache_command(action, folder);
-  if (o->parsed()) out = ge::ops_command();
+  if (o->parsed()) out = ge::ops_command(wanted);
   if (u->parsed()) out = ge::rules_command();
   if (!out.ok()) {
     std::fprintf(stderr, "[GE] ERROR: %s\n", out.error().text().c_str());

@@ -117,7 +117,9 @@ class Model:
     def report(self):
         """What compiling did: fused, near_misses, memory, times and more.
 
-        Where sizes are known only when running, the arena is that of the shapes of the latest run.
+        Where sizes are known only when running, the arena is that of the shapes of the latest run; with gears
+        and before any run that of the gear that needs the most. memory["planned"]: each set of sizes that was
+        planned while compiling (gears, input_hint_shape).
         """
         report = json.loads(self._native.notes() or "{}")
         memory = report.setdefault("memory", {})
@@ -136,7 +138,7 @@ class Model:
         return self._native.fused_operators()
 
     def warnings(self):
-        """The fusions that came close, as lines "[GE] WARN: Fusion pattern ... not matched" with the reason."""
+        """The patterns that came close, as lines "[GE] WARN: Fusion pattern ... not matched": how often, and why the first time."""
         return self._native.warnings()
 
     def trim(self):

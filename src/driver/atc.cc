@@ -133,18 +133,20 @@ Result<std::string> output_path(const Arguments& a) {
 Status build(const Arguments& a, const std::vector<std::string>& arguments) {
   GE_RETURN_IF_ERROR(require(a, {"model", "framework", "output", "soc_version"}));
   GE_TRY(std::string path, output_path(a));
+  const std::string model = get(a, "model");
+  GE_RETURN_IF_ERROR(not_in_place_of(path, {&model, 1}));
   Options o;
   for (auto& [name, value] : a.options) GE_RETURN_IF_ERROR(set_option(o, name, value));
   o.command = command_without_paths(arguments);
   o.output_dir = folder_of(path);
   say("[GE] Graph build started...\n");
   say(o.reuse_memory ? "[GE] Memory reuse enabled, planning...\n" : "[GE] Memory reuse disabled\n");
-  auto c = compile_file(get(a, "model"), o);
+  auto c = compile_file(model, o);
   if (!c.ok()) {
     Error e = std::move(c).take_error();
     // The parser's findings, as ATC leaves them.
     if (e.code == code::kUnsupportedOp) {
-      auto written = write_check_report(get(a, "model"), check_report_path(a));
+      auto written = write_check_report(model, check_report_path(a));
       if (written.ok()) e.fix += format("; {} lists every operator", check_report_path(a));
     }
     return e;
@@ -176,6 +178,8 @@ Status check_only(const Arguments& a) {
 
 Status to_json(const Arguments& a) {
   GE_RETURN_IF_ERROR(require(a, {"json"}));
+  const std::vector<std::string> read{get(a, "om"), get(a, "model")};
+  GE_RETURN_IF_ERROR(not_in_place_of(get(a, "json"), read));
   if (!get(a, "om").empty() && get(a, "om").ends_with(".om")) {
     GE_TRY(auto m, runtime::Model::open(get(a, "om")));
     return write_file(get(a, "json"), om_json(m->package()));

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "driver/run.h"
 #include "driver/tensor_io.h"
@@ -27,7 +28,9 @@ Result<Options> options_of(const CompileCommand& c) {
 Result<ir::Graph> read_graph(const std::string& path) {
   if (!path.ends_with(".ir")) return import_onnx_file(path);
   GE_TRY(auto file, MappedFile::open(path));
-  return ir::parse(std::string_view(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
+  auto graph = ir::parse(std::string_view(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
+  if (graph.ok()) graph->files.push_back(absolute_path(path));
+  return graph;
 }
 
 Result<Compiled> compile_model(const CompileCommand& c) {
@@ -37,7 +40,10 @@ Result<Compiled> compile_model(const CompileCommand& c) {
   return compile_graph(std::move(g), o);
 }
 
-Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand& c) {
+namespace {
+
+// Values of named sizes: those of --size.
+Result<std::map<std::string, int64_t>> named_sizes(const om::ProgramT& p, const RunCommand& c) {
   std::map<std::string, int64_t> sizes;
   for (auto& s : c.sizes) {
     size_t equals = s.find('=');
@@ -46,7 +52,8 @@ Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand&
     auto [stop, e] = equals == std::string::npos ? std::from_chars_result{s.data(), std::errc::invalid_argument} : std::from_chars(s.data() + equals + 1, end, n);
     if (e != std::errc() || stop != end || n < 0) return error(code::kInvalidValue, format("--size {} is not NAME=NUMBER.", s));
     std::vector<std::string> names;
-    for (auto& symbol : m.program().symbols) names.push_back(symbol->name);
+    for (auto& symbol : p.symbols)
+      if (symbol->input >= 0) names.push_back(symbol->name);
     std::string name = s.substr(0, equals);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       std::string near = nearest(name, names);
@@ -55,6 +62,11 @@ Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand&
     }
     sizes[name] = n;
   }
+  return sizes;
+}
+
+// The inputs of --input, by name.
+Result<std::map<std::string, Tensor>> given_inputs(const om::ProgramT& p, const RunCommand& c) {
   std::map<std::string, Tensor> given;
   for (auto& text : c.inputs) {
     size_t equals = text.rfind('=');
@@ -62,25 +74,53 @@ Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand&
     GE_TRY(auto tensors, read_tensors(equals == std::string::npos ? text : text.substr(equals + 1)));
     for (auto& t : tensors) given[!name.empty() ? name : t.name] = std::move(t.tensor);
   }
-  auto& ports = m.program().inputs;
-  if (given.size() == 1 && given.count("") && ports.size() == 1) {
-    given[ports[0]->name] = std::move(given[""]);
+  if (given.size() == 1 && given.count("") && p.inputs.size() == 1) {
+    given[p.inputs[0]->name] = std::move(given[""]);
     given.erase("");
   }
-  GE_TRY(auto inputs, seeded_inputs(m, sizes, 4, c.seed));
+  std::vector<std::string> names;
+  for (auto& port : p.inputs) names.push_back(port->name);
   for (auto& [name, tensor] : given) {
-    std::vector<std::string> names;
-    bool found = false;
-    for (size_t i = 0; i < ports.size(); ++i) {
-      names.push_back(ports[i]->name);
-      if (ports[i]->name == name) inputs[i] = std::move(tensor), found = true;
-    }
-    if (!found) {
-      std::string near = nearest(name, names);
-      return error(code::kUnknownName, format("--input names '{}', which the model does not have.", name), format("its inputs are {}", join(names, ", ")),
-                   near.empty() ? "" : format("did you mean '{}'?", near));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    std::string near = nearest(name, names);
+    return error(code::kUnknownName, format("--input names '{}', which the model does not have.", name), format("its inputs are {}", join(names, ", ")),
+                 near.empty() ? "" : format("did you mean '{}'?", near));
+  }
+  return given;
+}
+
+// Inputs that are given say the sizes of the others.
+void add_sizes_of(const om::ProgramT& p, const std::map<std::string, Tensor>& given, std::map<std::string, int64_t>& sizes) {
+  for (auto& port : p.inputs) {
+    auto it = given.find(port->name);
+    if (it == given.end() || it->second.dims().size() != port->dims.size()) continue;
+    for (size_t k = 0; k < port->dims.size(); ++k) {
+      auto& e = p.exprs[static_cast<size_t>(port->dims[k])];
+      if (e.op() == om::ExprOp::symbol) sizes[p.symbols[static_cast<size_t>(e.imm())]->name] = it->second.dims()[k];
     }
   }
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> inputs_of(const runtime::Model& m, const RunCommand& c) {
+  constexpr int64_t kOtherwise = 4;   // of sizes that nobody gives
+  auto& p = m.program();
+  GE_TRY(auto sizes, named_sizes(p, c));
+  GE_TRY(auto given, given_inputs(p, c));
+  add_sizes_of(p, given, sizes);
+  const bool gears = sizes.empty() && !p.gears.empty();
+  for (size_t i = 0; gears && i < p.gear_symbols.size(); ++i) sizes[p.symbols[static_cast<size_t>(p.gear_symbols[i])]->name] = p.gears[i];
+  std::vector<std::string> taken;
+  for (auto& s : p.symbols) {
+    if (s->input < 0 || (sizes.count(s->name) && !gears)) continue;
+    const int64_t n = sizes.emplace(s->name, std::clamp(kOtherwise, s->min, s->max)).first->second;
+    taken.push_back(format("{}={}", s->name, n));
+  }
+  if (!taken.empty()) log(LogLevel::warning, format("no sizes are given: {} is assumed; --size NAME=NUMBER or --input gives others", join(taken, " ")));
+  GE_TRY(auto inputs, seeded_inputs(m, sizes, kOtherwise, c.seed));
+  for (size_t i = 0; i < p.inputs.size(); ++i)
+    if (auto it = given.find(p.inputs[i]->name); it != given.end()) inputs[i] = std::move(it->second);
   return inputs;
 }
 

@@ -1,6 +1,7 @@
 #include "driver/commands.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "driver/cache.h"
 #include "driver/command_model.h"
+#include "driver/fusion_switch.h"
 #include "driver/notes.h"
 #include "driver/report.h"
 #include "driver/roofline.h"
@@ -30,6 +32,12 @@ std::string file_name(std::string name) {
   return name;
 }
 
+std::string lower_case(std::string_view s) {
+  std::string out(s);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
 size_t fused_groups(const om::Package& p) {
   auto notes = notes_of(p);
   return notes.contains("fused") ? notes["fused"].size() : 0;
@@ -47,6 +55,7 @@ Result<std::string> compile_command(const CompileCommand& given) {
   CompileCommand c = given;
   if (c.output.empty()) c.output = std::filesystem::path(c.model).replace_extension(".om").string();
   const std::string& path = c.output;
+  GE_RETURN_IF_ERROR(not_in_place_of(path, {&c.model, 1}));   // said before compiling
   GE_TRY(auto done, compile_model(c));
   GE_RETURN_IF_ERROR(om::write(done.package, path));
   return format("{}: {} tasks, {} of weights, {} fused groups, {:.0f} ms\n", path, done.package.model.programs[0]->tasks.size(),
@@ -54,6 +63,7 @@ Result<std::string> compile_command(const CompileCommand& given) {
 }
 
 Result<std::string> run_command(const RunCommand& c) {
+  GE_RETURN_IF_ERROR(not_in_place_of(c.state_save, {&c.om, 1}));
   GE_TRY(auto m, runtime::Model::open(c.om, {c.threads, false, false}));
   GE_TRY(auto inputs, inputs_of(*m, c));
   if (m->has_states() || !c.state_load.empty()) GE_RETURN_IF_ERROR(rewind(*m, c.state_load));
@@ -134,13 +144,18 @@ Result<std::string> bench_command(const BenchCommand& c) {
   GE_TRY(auto r, bench(*m, inputs, c.warmup, c.iterations, c.seconds, c.run.state_load));
   GE_RETURN_IF_ERROR(rewind(*m, c.run.state_load));
   GE_TRY(auto b, bind_for(*m, inputs));
+  nlohmann::ordered_json sizes = nlohmann::ordered_json::object();
+  std::vector<std::string> said;
+  for (size_t i = 0; i < b->symbols.size(); ++i)
+    if (m->program().symbols[i]->input >= 0) sizes[m->program().symbols[i]->name] = b->symbols[i], said.push_back(format("{}={}", m->program().symbols[i]->name, b->symbols[i]));
   if (c.json) {
-    nlohmann::ordered_json j = {{"threads", m->threads()}, {"open_ms", open_ms}, {"first_ms", r.first_ms}, {"mean_ms", r.mean_ms}, {"min_ms", r.min_ms},
+    nlohmann::ordered_json j = {{"threads", m->threads()}, {"sizes", sizes}, {"open_ms", open_ms}, {"first_ms", r.first_ms}, {"mean_ms", r.mean_ms}, {"min_ms", r.min_ms},
                                 {"p50_ms", r.p50_ms}, {"p90_ms", r.p90_ms}, {"p99_ms", r.p99_ms}, {"max_ms", r.max_ms}, {"runs", r.runs},
                                 {"arena", b->arena}, {"lower_bound", b->lower_bound}, {"gflop", b->operations() / 1e9}};
     return j.dump() + "\n";
   }
-  std::string out = format("threads {}\nopen  {:.3f} ms\nfirst {:.3f} ms\nsteady, {} runs: mean {:.3f} min {:.3f} p50 {:.3f} p90 {:.3f} p99 {:.3f} max {:.3f} ms\n"
+  std::string out = said.empty() ? "" : format("sizes {}\n", join(said, " "));
+  out += format("threads {}\nopen  {:.3f} ms\nfirst {:.3f} ms\nsteady, {} runs: mean {:.3f} min {:.3f} p50 {:.3f} p90 {:.3f} p99 {:.3f} max {:.3f} ms\n"
                            "arena {} (lower bound {}, scratch for {} threads included)\n"
                            "{:.3f} GFLOP, {:.1f} GFLOP/s in the fastest run\n",
                            m->threads(), open_ms, r.first_ms, r.runs, r.mean_ms, r.min_ms, r.p50_ms, r.p90_ms, r.p99_ms, r.max_ms,
@@ -156,7 +171,8 @@ Result<std::string> bench_command(const BenchCommand& c) {
     GE_TRY(auto more, run(*m, inputs, &again));
     for (size_t k = 0; k < profile.entries.size(); ++k) profile.entries[k].us = std::min(profile.entries[k].us, again.entries[k].us);
   }
-  out += format("tasks, each the least of {} runs:\n", runs);
+  out += format("tasks, each the least of {} runs; a task's name is that of the last node in it (`ge inspect --tasks` shows what each reads and makes):\n"
+                "{:>13} {:>7} {:>14} {:<18} {:>10}  task\n", runs, "time", "share", "speed", "kernel", "cut into");
   double total = 0;
   for (auto& e : profile.entries) total += e.us;
   for (auto& e : profile.entries) {
@@ -198,10 +214,19 @@ Result<std::string> cache_command(const std::string& action, const std::string& 
   return out + format("{} models, {} of at most {}\n", entries.size(), bytes_text(static_cast<double>(total)), bytes_text(static_cast<double>(cache_limit())));
 }
 
-std::string ops_command() {
+Result<std::string> ops_command(const std::string& wanted) {
+  std::vector<std::string> names;
+  for (auto* d : ops::all())
+    if (!d->name.starts_with("ge.")) names.emplace_back(d->name);   // those are made by passes
+  const bool all = wanted.empty(), known = all || std::any_of(names.begin(), names.end(), [&](auto& n) { return lower_case(n).find(lower_case(wanted)) != std::string::npos; });
+  if (!known) {
+    std::string near = nearest(wanted, names);
+    return error(code::kUnknownName, format("There is no operator '{}'.", wanted), "", near.empty() ? "`ge ops` lists all" : format("did you mean {}?", near));
+  }
   constexpr std::string_view line = "{:<50} {:>7} {:>8}  {:<10} {:<40} {}\n";
   std::string out = format(line, "operator", "opsets", "inputs", "runs as", "types", "meaning");
   for (auto* d : ops::all()) {
+    if (d->name.starts_with("ge.") || (!all && lower_case(d->name).find(lower_case(wanted)) == std::string::npos)) continue;
     const char* how = d->lower ? "kernel" : d->vector ? "vector" : d->reference ? "reference" : "shape only";
     std::string inputs = d->max_inputs < 0 ? format("{}..", d->min_inputs) : d->max_inputs == d->min_inputs ? format("{}", d->min_inputs) : format("{}..{}", d->min_inputs, d->max_inputs);
     std::string types = !d->max_inputs ? "-" : (d->data ? format("input {}: ", d->data) : "") + ops::text(d->types);
@@ -211,11 +236,14 @@ std::string ops_command() {
 }
 
 std::string rules_command() {
-  std::string out;
-  for (auto* f : passes::fusions()) out += format("  {:<20} {}\n", f->name, f->doc);
-  out += format("  {:<20} {}\n", "vector_region", "elementwise nodes and row reductions become one vector program");
-  for (auto& p : passes::pipeline()) out += format("  {:<20} pass: {}\n", p.name, p.doc);
-  return out;
+  std::string out = "fusions:\n";
+  constexpr std::string_view line = "  {:<24} {}\n";
+  for (auto* f : passes::fusions()) out += format(line, f->name, f->doc);
+  out += format(line, "vector_region", "elementwise nodes and row reductions become one vector program");
+  out += "passes:\n";
+  for (auto& p : passes::pipeline()) out += format(line, p.name, p.doc);
+  out += format(line, "aliases", "Reshape, Slice, Concat and the like as views of their neighbours' memory");
+  return out + "other names, and the rules that each switches:\n" + aliases_text() + format("  {:<36} {}\n", "all", "every fusion");
 }
 
 }  // namespace ge

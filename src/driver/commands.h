@@ -77,7 +77,8 @@ std::string roofline_command(int threads, bool json);
 // action: list, prune or clear.
 Result<std::string> cache_command(const std::string& action, const std::string& folder);
 // The operators: name, opsets, unit, how they run, what they do.
-std::string ops_command();
+// Whose name holds `wanted`, in capitals or not; all for "".
+Result<std::string> ops_command(const std::string& wanted);
 std::string rules_command();
 
 }  // namespace ge

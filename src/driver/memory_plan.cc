@@ -53,6 +53,10 @@ Result<std::vector<std::vector<int64_t>>> foreseen(const om::ProgramT& program, 
   return out;
 }
 
+void put_arena(Json& memory, const runtime::Binding& b) {
+  memory["arena"] = b.arena, memory["lower_bound"] = b.lower_bound, memory["proved"] = b.proved, memory["threads"] = b.threads;
+}
+
 }  // namespace
 
 runtime::BindOptions plan_options(const Options& o) {
@@ -68,19 +72,22 @@ Status plan_memory(om::Package& package, const Options& o, const std::vector<std
   const runtime::BindOptions bind = plan_options(o);
   if (!program.symbols.empty()) {
     GE_TRY(auto sets, foreseen(program, o));
+    auto& memory = r["memory"];
     for (auto& symbols : sets) {
       GE_TRY(auto b, runtime::Binding::make(package, program, symbols, bind));
       program.plans.push_back(b->plan());
+      Json sizes = Json::object();
+      for (size_t i = 0; i < symbols.size(); ++i) sizes[program.symbols[i]->name] = symbols[i];
+      memory["planned"].push_back({{"sizes", sizes}, {"arena", b->arena}, {"lower_bound", b->lower_bound}, {"proved", b->proved}});
+      // Gears are all the sizes there are: the model's arena is that of the gear that needs the most.
+      if (!program.gears.empty() && b->arena >= memory.value("arena", int64_t{0})) put_arena(memory, *b);
       if (o.workspace_limit > 0 && b->arena > o.workspace_limit) return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
     }
     return o.workspace_limit > 0 && program.gears.empty() ? check_limit(package, o, tensors) : ok();
   }
   GE_TRY(auto b, runtime::Binding::make(package, program, {}, bind));
   program.plans.push_back(b->plan());
-  r["memory"]["arena"] = b->arena;
-  r["memory"]["lower_bound"] = b->lower_bound;
-  r["memory"]["proved"] = b->proved;
-  r["memory"]["threads"] = 1;
+  put_arena(r["memory"], *b);
   if (o.workspace_limit > 0 && b->arena > o.workspace_limit)
     return over_limit(*b, tensors, o.workspace_limit, o.allocator_strategy == 2);
   return ok();

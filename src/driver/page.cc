@@ -141,6 +141,8 @@ Result<std::map<int32_t, double>> times(runtime::Model& m, const std::vector<Ten
 }  // namespace
 
 Result<std::string> report_command(const ReportCommand& c) {
+  std::string path = c.output.empty() ? std::filesystem::path(c.compile.model).replace_extension(".html").string() : c.output;
+  GE_RETURN_IF_ERROR(not_in_place_of(path, {&c.compile.model, 1}));
   GE_TRY(auto m, open_model(c.compile, c.run.threads));
   auto& p = m->package();
   auto& program = m->program();
@@ -175,7 +177,6 @@ Result<std::string> report_command(const ReportCommand& c) {
   }
   out += fusions(notes);
   if (bound.ok()) out += format("<h2>Tasks</h2>\n{}", task_table(p, **bound, us));
-  std::string path = c.output.empty() ? std::filesystem::path(c.compile.model).replace_extension(".html").string() : c.output;
   out += "</html>\n";
   GE_RETURN_IF_ERROR(write_file(path, std::string_view(out)));
   return path + "\n";

@@ -12,7 +12,8 @@ namespace ge {
 std::string explain_text(const om::Package& p);
 // Operators of the model that ended up in fused groups.
 int64_t fused_operators(const om::Package& p);
-// "[GE] WARN: Fusion pattern MatMul+Add not matched", and which node stood in the way; a line break after each.
+// "[GE] WARN: Fusion pattern MatMul+Add not matched", how often, and of the first place which node stood in the way; a line
+// break after each.
 std::string fusion_warnings(const om::Package& p);
 // `ge inspect`: header, signature, memory, tasks.
 std::string inspect_text(const om::Package& p, bool tasks);

@@ -88,6 +88,24 @@ def test_every_level_of_the_log(level, warns, debugs, near_miss, tmp_path):
     assert ("WARN" in failed.stdout) == warns
 
 
+def test_one_warning_for_each_pattern(tmp_path):
+    """Of many places of a kind the first is told, with their number."""
+    weights = [onnx.numpy_helper.from_array(np.ones(s, np.float32), n) for n, s in (("w", (4, 4)), ("b", (4,)))]
+    nodes, outputs, at = [], [], "x"
+    for k in range(5):
+        nodes += [helper.make_node("MatMul", [at, "w"], [f"t{k}"], name=f"product{k}"), helper.make_node("Add", [f"t{k}", "b"], [f"y{k}"], name=f"sum{k}")]
+        outputs += [f"t{k}"]
+        at = f"y{k}"
+    info = {n: helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 4]) for n in ["x", at, *outputs]}
+    graph = helper.make_graph(nodes, "g", [info["x"]], [info[n] for n in [at, *outputs]], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
+    done = run("atc", "--model=m.onnx", "--framework=5", "--output=m", "--soc_version=cpu", cwd=tmp_path)
+    warnings = [line for line in done.stdout.splitlines() if "WARN" in line]
+    assert len(warnings) == 2 and "MatMul+Add not matched (" in warnings[0] and "ge explain" in warnings[0] and "at node sum0" in warnings[1], done.stdout
+    all_of_them = run("ge", "explain", tmp_path / "m.om").stdout
+    assert all(f"at sum{k}: t{k} is an output of the graph" in all_of_them for k in range(5)) and all_of_them.count("--out_nodes") == 5
+
+
 @pytest.mark.parametrize("level", ["none", "warn", "ERROR", ""])
 def test_other_levels(level, near_miss, tmp_path):
     done = run("atc", f"--model={near_miss}", "--framework=5", "--output=m", "--soc_version=cpu", f"--log={level}", cwd=tmp_path)

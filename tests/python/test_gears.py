@@ -57,8 +57,28 @@ def test_refused(options, code, words):
 
 
 def test_a_gear_of_a_fixed_size():
-    with pytest.raises(ge.Error, match="fixed in the model"):
+    with pytest.raises(ge.Error, match="axis 0 of 'x' open, which the model fixes at 2") as e:
         ge.compile(conv((2, 3, 8, 8)), input_shape="x:-1,3,8,8", dynamic_batch_size="1,2")
+    assert e.value.code == "E10002" and "give 2 there" in e.value.fix
+
+
+def test_the_report_has_the_arena_of_each_gear(tmp_path):
+    """The model's own arena is that of the gear that needs the most."""
+    proto = conv()
+    again = [helper.make_node("Softmax", ["y"], ["s"]), helper.make_node("Conv", ["s", "v"], ["z"])]
+    proto.graph.node.extend(again)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones((2, 8, 1, 1), np.float32), "v"))
+    proto.graph.output[0].name = "z"
+    made = ge.compile(proto, input_shape="x:-1,3,8,8", dynamic_batch_size="1,8,2")
+    made.save(str(tmp_path / "m.om"))
+    for model in (made, ge.load(str(tmp_path / "m.om"))):
+        memory = model.report()["memory"]
+        arenas = {p["sizes"]["gear_batch"]: p["arena"] for p in memory["planned"]}
+        assert set(arenas) == {1, 2, 8} and 0 < arenas[1] < arenas[2] < arenas[8] == memory["arena"]
+    text = made._native.inspect(False)
+    assert "gears (gear_batch), no other sizes: 1; 8; 2" in text and "arena for gear_batch=8: " in text
+    hinted = ge.compile(conv(), input_hint_shape="0:[2,3,8,8]").report()["memory"]
+    assert hinted["planned"][0]["sizes"] == {"n": 2, "h": 8, "w": 8} and "arena" not in hinted
 
 
 def test_hint():
