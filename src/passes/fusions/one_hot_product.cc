@@ -127,7 +127,7 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
       continue;
     }
     if (!finite(w)) {
-      miss(id, "the right side has values that are not finite", "");
+      miss(id, "the right side has values that are not finite", "give it finite numbers");
       continue;
     }
     c.trace.fused("one_hot_product", g, build(g, id, *hot), anchor);
