@@ -175,7 +175,7 @@ std::string inspect_text(const om::Package& package, bool tasks) {
   }
   for (const char* kind : {"state", "pool"}) {
     bool said = r.contains("memory") && r["memory"].contains(kind) && r["memory"][kind].is_number();
-    if (said && r["memory"][kind].get<double>() > 0) out += format("{}: {}\n", kind, bytes_text(r["memory"][kind].get<double>()));
+    out += format("{}: {}\n", kind, bytes_text(said ? r["memory"][kind].get<double>() : 0.0));
   }
   std::map<int, int> lanes;
   for (auto& t : p.tasks) ++lanes[t->lane];
