@@ -121,11 +121,13 @@ bool apart(const ir::Graph& g, ValueId v, NodeId reader, const Match& m) {
 
 Verdict read_by_others(const ir::Graph& g, ValueId v, const std::function<bool(NodeId)>& inside, NodeId end) {
   auto& value = g.value(v);
+  constexpr size_t kMostReaders = 16;   // of more, nobody changes what each of them reads
   NodeId other = value.producer;
-  bool needed = false;
-  for (auto& u : value.uses) {
-    if (inside(u.node)) continue;
-    other = u.node;
+  bool needed = value.uses.size() > kMostReaders;
+  for (size_t i = 0; i < std::min(value.uses.size(), kMostReaders); ++i) {
+    NodeId reader = value.uses[i].node;
+    if (inside(reader)) continue;
+    other = reader;
     needed = needed || leads_to(g, other, end);
   }
   // As it is, or in other axes of size 1.
