@@ -93,7 +93,7 @@ int command(int argc, char** argv) {
     a->add_option("--iterations", bench.iterations, "runs that are measured, at least (default: 10)");
     a->add_option("--duration", bench.seconds, "seconds of measuring, at least (default: 1)");
   };
-  auto* b = app.add_subcommand("bench", "open, first run, steady runs");
+  auto* b = app.add_subcommand("bench", "how long opening a model takes, its first run, and the runs after it");
   add_bench(b);
   b->add_option("--state-load", bench.run.state_load, "what the model's states hold when a run begins (default: nothing)");
   b->add_flag("--json", bench.json, "as JSON");

@@ -208,7 +208,8 @@ Result<std::string> cache_command(const std::string& action, const std::string& 
   int64_t total = 0;
   auto entries = cache_list(folder);
   for (auto& e : entries) {
-    out += format("  {} {:>12}\n", e.key, bytes_text(static_cast<double>(e.bytes)));
+    auto m = runtime::Model::open(folder + "/" + e.key + ".om", {1, false, false});
+    out += format("  {} {:>12}  {}\n", e.key, bytes_text(static_cast<double>(e.bytes)), m.ok() ? (*m)->package().model.name : "(cannot be read)");
     total += e.bytes;
   }
   return out + format("{} models, {} of at most {}\n", entries.size(), bytes_text(static_cast<double>(total)), bytes_text(static_cast<double>(cache_limit())));

@@ -239,3 +239,11 @@ def test_operators_by_a_part_of_their_name():
     assert not any(line.startswith("ge.") for line in run("ge", "ops").stdout.splitlines()), "what the passes make is no model's"
     wrong = run("ge", "ops", "ConvTransposed")
     assert wrong.returncode == 1 and "did you mean Conv" in wrong.stderr
+
+
+def test_the_cache_names_its_models(model, tmp_path):
+    cache = tmp_path / "cache"
+    assert run("ge", "compile", model, "-o", tmp_path / "m.om", "--op_compiler_cache_mode=enable", f"--op_compiler_cache_dir={cache}").returncode == 0
+    (cache / ("0" * 64 + ".om")).write_bytes(b"cut")
+    text = run("ge", "cache", "list", "--dir", cache).stdout
+    assert re.search(r"  [0-9a-f]{64} .*iB  a & b\n", text) and "(cannot be read)" in text and "2 models" in text, text
