@@ -353,9 +353,10 @@ def test_the_report_says_what_became_of_bodies():
 UPDATES = {   # of the carried value `v` by the row `r` at index `i`, as `o`
     "ScatterND": "at = Unsqueeze(it, zero2)  u = Unsqueeze(r, zero)  o = ScatterND(v, at, u)",
     "ScatterElements": "row = Expand(it, wide)  u = Unsqueeze(r, zero)  o = ScatterElements <axis = 0> (v, row, u)",
+    "Concat": "at = Unsqueeze(it, zero)  after = Add(at, one)  above = Slice(v, zero, at, zero)  u = Unsqueeze(r, zero)  below = Slice(v, after, end, zero)  o = Concat <axis = 0> (above, u, below)",
     "twice": "at = Unsqueeze(it, zero2)  u = Unsqueeze(r, zero)  m = ScatterND(v, at, u)  w = Neg(u)  first = Constant <value_ints = [0]> ()  f2 = Unsqueeze(first, zero)  o = ScatterND(m, f2, w)",
 }
-CONSTANTS = 'zero = Constant <value_ints = [0]> ()  zero2 = Constant <value_ints = [0, 1]> ()  one = Constant <value_ints = [1]> ()  wide = Constant <value_ints = [1, 4]> ()'
+CONSTANTS = 'zero = Constant <value_ints = [0]> ()  zero2 = Constant <value_ints = [0, 1]> ()  one = Constant <value_ints = [1]> ()  wide = Constant <value_ints = [1, 4]> ()  end = Constant <value_ints = [9223372036854775807]> ()'
 
 
 def updating(update, outputs="", last=""):
@@ -424,6 +425,22 @@ def test_a_carried_value_that_others_read_is_not_overwritten():
             oo = Identity(o)
         }}>
     }}""", *[{"n": np.array(n), "x": f32(5, 4)} for n in (1, 3, 5)])
+
+
+def test_rows_put_back_where_they_do_not_fit():
+    """Two rows for one, so that the value grows; none for one from the end on; indices from the end."""
+    for rows, index in (("Concat <axis = 0> (u, u)", "Identity(at)"), ("Slice(u, one, one, zero)", "Neg(at)"), ("Identity(u)", "Neg(at)")):
+        check(f"""g (int64 n, float[k, 4] x) => (float[m, 4] y) {{
+            y = Loop (n, , x) <body = b (int64 it, bool ci, float[w, 4] v) => (bool co, float[w2, 4] o) {{
+                {CONSTANTS}
+                co = Identity(ci)  at = Unsqueeze(it, zero)
+                from = {index}  after = Add(from, one)
+                above = Slice(v, zero, from, zero)  below = Slice(v, after, end, zero)
+                have = Slice(v, from, after, zero)  sum = ReduceSum <keepdims = 1> (v, zero)  u = Sin(sum)
+                new = {rows}
+                o = Concat <axis = 0> (above, new, below)
+            }}>
+        }}""", *[{"n": np.array(n), "x": f32(k, 4)} for n, k in ((1, 2), (4, 5), (3, 9))])
 
 
 def test_a_state_of_scan_is_updated_where_it_lies():
