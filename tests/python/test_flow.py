@@ -191,6 +191,42 @@ def test_a_branch_that_cannot_go_on_fails_when_it_is_taken():
         compare(compiled.run([np.array(True), x, k]), [np.abs(x) @ k])
 
 
+def test_a_branch_that_the_sizes_do_not_allow_fails_when_it_is_taken():
+    """In an If that data decide, in one inside it, and in a Loop whose value has another size later on."""
+    wrong = "w = Constant <value = float[2, 2] {1, 2, 3, 4}> ()  z = MatMul(x, w)  b = Relu(z)"
+    text = f"""g (bool c, bool d, float[2, 3] x) => (float[2, 3] y) {{
+        y = If (c) <then_branch = t () => (float[2, 3] a) {{ a = Neg(x) }},
+                    else_branch = e () => (float[2, 3] bb) {{
+                        bb = If (d) <then_branch = t2 () => (float[2, 3] b) {{ {wrong} }}, else_branch = e2 () => (float[2, 3] q) {{ q = Exp(x) }}> }}>
+    }}"""
+    x, m = f32(2, 3), onnx.parser.parse_model(HEAD + text)
+    for way in WAYS:
+        compiled = ge.compile(m, **way)
+        for _ in range(2):
+            compare(compiled.run([np.array(True), np.array(True), x]), [-x])
+            compare(compiled.run([np.array(False), np.array(False), x]), [np.exp(x)])
+            with pytest.raises(ge.Error, match="MatMul"):
+                compiled.run([np.array(False), np.array(True), x])
+    (inner,) = [b for b in compiled.report()["branches"] if "fails" in b]
+    assert inner["fails"].startswith("then_branch: MatMul") and f"If node {inner['node']}: data decide; cannot run: then_branch" in compiled.explain()
+    # Both cannot run, what is taken is known, an operator that is not known: errors of the compiler.
+    for condition, other, why in (("c", wrong, "MatMul"), ("yes", "b = Neg(x)", "MatMul"), ("c", "b = Unheard(x)", "Unheard")):
+        broken = f"""g (bool c, float[2, 3] x) => (float[2, 3] y) {{
+            yes = Constant <value = bool {{1}}> ()
+            y = If ({condition}) <then_branch = t () => (float[2, 3] b) {{ {wrong} }}, else_branch = e () => (float[2, 3] b) {{ {other} }}>
+        }}"""
+        with pytest.raises(ge.Error, match=why):
+            ge.compile(onnx.parser.parse_model(HEAD + broken))
+    check("""g (int64 n, bool[4] c, float[1, 2] x) => (float[m, 2] y) {
+        y = Loop (n, , x) <body = b (int64 it, bool ci, float[k, 2] v) => (bool co, float[k2, 2] o) {
+            co = Identity(ci)
+            now = Gather <axis = 0> (c, it)
+            o = If (now) <then_branch = t () => (float[p, 2] a) { two = Constant <value_ints = [2, 2]> ()  r = Reshape(v, two)  a = Neg(r) },
+                          else_branch = e () => (float[q, 2] b) { b = Concat <axis = 0> (v, v) }>
+        }>
+    }""", *[{"n": np.array(n), "c": np.array(c), "x": f32(1, 2)} for n, c in ((1, [False] * 4), (3, [False, True, True, False]), (4, [False, True, False, False]))])
+
+
 def test_ranks_of_branches_inside_a_loop_and_a_branch():
     text = f"""g (bool c, bool d, float[2, 3] x) => (float[6] y, float[n, 6] z) {{
         n = Constant <value = int64 {{3}}> ()
