@@ -55,9 +55,11 @@ void translate(const std::exception_ptr& p, void*) {
   }
 }
 
-ge::Options options_from(const std::map<std::string, std::string>& given) {
+// output: where the result will be written; empty: nowhere yet.
+ge::Options options_from(const std::map<std::string, std::string>& given, const std::string& output) {
   ge::Options o;
   for (auto& [name, value] : given) unwrap(ge::set_option(o, name, value));
+  if (!output.empty()) o.output_dir = ge::folder_of(output);
   return o;
 }
 
@@ -403,13 +405,13 @@ NB_MODULE(_ge, m) {
         return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
       });
 
-  m.def("compile_file", [](const std::string& path, const std::map<std::string, std::string>& options) {
-    ge::Options o = options_from(options);
+  m.def("compile_file", [](const std::string& path, const std::map<std::string, std::string>& options, const std::string& output) {
+    ge::Options o = options_from(options, output);
     nb::gil_scoped_release release;
     return PyPackage{std::make_shared<ge::Compiled>(unwrap(ge::compile_file(path, o)))};
   });
-  m.def("compile_bytes", [](const nb::bytes& data, const std::map<std::string, std::string>& options) {
-    ge::Options o = options_from(options);
+  m.def("compile_bytes", [](const nb::bytes& data, const std::map<std::string, std::string>& options, const std::string& output) {
+    ge::Options o = options_from(options, output);
     std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
     nb::gil_scoped_release release;
     return PyPackage{std::make_shared<ge::Compiled>(unwrap(ge::compile_bytes(bytes, o)))};

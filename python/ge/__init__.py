@@ -159,13 +159,16 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
     A torch module needs example_inputs (a tensor, a tuple or a dict by parameter name) or input_shape,
     unless it is a trace or an exported program; dynamic_shapes as torch.export takes it.
     split=4, or split={"encoder": "node", "decoder": "node"}, compiles in parts that end there: in parallel, each cached.
+    output="m.om" writes the file as well; the model then reads its weights from there, as a loaded one does.
     """
     threads = _threads(threads)
     framework = options.pop("framework", 5)
     if str(framework) != "5":
         raise Error(f"Value {framework} for parameter framework is invalid. Reason: only 5 (ONNX) is supported.", "E10001")
     options.pop("soc_version", None)  # any: the result runs on this CPU and others
-    output = options.pop("output", None)
+    output = os.fspath(options.pop("output", None) or "")
+    if output and not output.endswith(".om"):
+        output += ".om"
     given = {name: _text(name, value) for name, value in options.items() if value is not None}
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
@@ -173,22 +176,20 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
         with _torch.onnx_file(model, example_inputs, dynamic_shapes, options.get("input_shape")) as (path, limits):
             if limits:
                 given["input_shape"] = _text("input_shape", {**_torch.parsed(options.get("input_shape")), **limits})
-            package = _ge.compile_file(path, given)
+            package = _ge.compile_file(path, given, output)
     elif example_inputs is not None or dynamic_shapes is not None:
         raise Error("example_inputs and dynamic_shapes belong to a torch module.", "E10001",
                     fix="use input_shape= for a model that is ONNX already")
     elif isinstance(model, (bytes, bytearray, memoryview)):
-        package = _ge.compile_bytes(bytes(model), given)
+        package = _ge.compile_bytes(bytes(model), given, output)
     else:
-        package = _ge.compile_file(os.fspath(model), given)
+        package = _ge.compile_file(os.fspath(model), given, output)
     times = {"compile_ms": package.milliseconds(), "from_cache": package.from_cache()}
     if package.parts():
         times["parts"] = dict(package.parts())
-    compiled = Model(_ge.model_of(package, threads), times)
-    if output is not None:
-        output = os.fspath(output)
-        compiled.save(output if output.endswith(".om") else output + ".om")
-    return compiled
+    if output:
+        package.save(output)   # first of all: the file that its weights lie in becomes the output
+    return Model(_ge.model_of(package, threads), times)
 
 
 def load(om, threads=None, weights="map", check="meta"):

@@ -13,6 +13,7 @@ Json branches_report(const passes::Trace& trace) {
   for (auto& b : trace.branches()) {
     Json one = {{"node", b.node}, {"by", b.by}, {"taken", b.taken}};
     if (b.by == "sizes") one["then"] = b.then_sizes, one["else"] = b.else_sizes;
+    if (!b.fails.empty()) one["fails"] = b.fails;
     list.push_back(std::move(one));
   }
   return list;
@@ -52,7 +53,8 @@ std::string branch_text(const Json& b) {
 std::string nested_text(const Json& report) {
   std::string out;
   if (report.contains("branches"))
-    for (auto& b : report["branches"]) out += format("If node {}: {}\n", b["node"].get<std::string>(), branch_text(b));
+    for (auto& b : report["branches"])
+      out += format("If node {}: {}{}\n", b["node"].get<std::string>(), branch_text(b), b.contains("fails") ? format("; cannot run: {}", b["fails"].get<std::string>()) : "");
   if (report.contains("bodies"))
     for (auto& b : report["bodies"]) {
       out += format("nested graph {}: {} tasks, {} fused, ", b["graph"].get<std::string>(), b["tasks"].get<int>(), b["fused"].get<int>());

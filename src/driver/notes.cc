@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 const Json& form() {
   static const Json f = Json::parse(R"({
     "fused": [{"rule": "", "node": "", "origins": [""], "graph?": ""}],
-    "branches?": [{"node": "", "by": "", "taken": "", "then?": "", "else?": ""}],
+    "branches?": [{"node": "", "by": "", "taken": "", "then?": "", "else?": "", "fails?": ""}],
     "bodies?": [{"graph": "", "tasks": 0, "fused": 0, "arena?": 0, "lower_bound?": 0, "proved?": true}],
     "near_misses": [{"rule": "", "anchor": "", "matched": 0, "of": 0, "blocker": "", "why": "", "help": ""}],
     "closed?": [{"nodes": [""], "why": "", "help": ""}],

@@ -63,9 +63,9 @@ inline bool same_view(const ops::Strided& a, const ops::Strided& b) { return a.o
 bool takes_over(const Task& t, size_t k);
 
 // Of a nested graph: outputs that may be made where an input lies (Lowered::updates), as the task that first writes
-// one is the last to read the other and works in place. Whether the input's memory is free is for whoever runs
-// the graph to know: a value carried by a Loop is, once an iteration has made it.
-void find_updates(const plan::Placement& placement, Lowered& lowered);
+// one is the last to read the other and works in place. Whether the input's memory is free, and of the sizes that
+// the output has, is for whoever runs the graph to know: a value carried by a Loop is free once an iteration has made it.
+void find_updates(const ir::Graph& g, const plan::Placement& placement, Lowered& lowered);
 
 // Puts the tasks into an order in which every one's sizes are known when its segment begins, with as few segments
 // as that allows. Without sources the order stays, in one segment.

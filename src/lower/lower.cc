@@ -479,7 +479,7 @@ Result<int> Lowering::run() {
   GE_RETURN_IF_ERROR(cut_segments(g_, placement_, lowered_));
   lifetimes();
   if (options_.reuse && options_.aliases) in_place();
-  if (options_.reuse && options_.aliases && nested_) find_updates(placement_, lowered_);
+  if (options_.reuse && options_.aliases && nested_) find_updates(g_, placement_, lowered_);
   auto& programs = shared_.package.model.programs;
   size_t program = programs.size();
   programs.push_back(nullptr);

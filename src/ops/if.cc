@@ -28,14 +28,6 @@ Result<Type> either(InferContext& c, size_t output, const Type& a, const Type& b
   return out;
 }
 
-// A branch runs only for sizes that the condition sends there.
-void narrow(const Graph& outer, const Dim& condition, bool holds, Graph& branch) {
-  auto where = narrowed(outer, condition, holds);
-  if (!where) return;
-  auto it = branch.symbols.find(where->symbol);
-  if (it != branch.symbols.end()) it->second.min = where->range.min, it->second.max = where->range.max;
-}
-
 Status infer(InferContext& c) {
   GE_RETURN_IF_ERROR(require_inputs(c, 1));
   if (c.dtype(0) != DType::boolean) return c.fail(format("the condition is {}, not bool", name(c.dtype(0))));
@@ -43,20 +35,24 @@ Status infer(InferContext& c) {
   const Dim* condition = elements && elements->size() == 1 ? &(*elements)[0] : nullptr;
   auto known = condition ? decided(c.graph, *condition) : std::nullopt;
   std::vector<std::vector<Type>> types(2);
+  Status failed[2];
   for (size_t b = 0; b < 2; ++b) {
     GE_TRY(auto branch, require_nested(c, kBranches[b]));
     if (branch->outputs.size() < c.out.size())
       return c.fail(format("{} gives {} outputs instead of {}", kBranches[b], branch->outputs.size(), c.out.size()));
     Border border(c.graph, *branch);
     enter_branch(c, border, *branch, b == 0);
-    if (condition) narrow(c.graph, *condition, b == 0, *branch);
     Status inferred = ops::infer(*branch).context(format("{} of {}", kBranches[b], c.node.name));
     // A branch that is never taken may be one that these sizes do not allow, and says nothing of the output.
     if (known && *known != (b == 0)) continue;
-    GE_RETURN_IF_ERROR(std::move(inferred));
+    failed[b] = std::move(inferred);
+    if (!failed[b].ok()) continue;
     for (size_t i = 0; i < c.out.size(); ++i)
       types[b].push_back(border.leave(branch->value(branch->outputs[i]).type, [&](size_t k) { return c.fresh(format("o{}.d{}", i, k)); }));
   }
+  // Data may never take a branch that the sizes do not allow: passes/branch_ranks.cc makes it one that fails when taken.
+  for (size_t b = 0; b < 2; ++b)
+    if (!failed[b].ok() && (known || !failed[1 - b].ok() || failed[b].error().code != code::kBadOp)) return std::move(failed[b]);
   for (size_t i = 0; i < c.out.size(); ++i) {
     if (types[0].empty() || types[1].empty()) c.out[i] = types[types[0].empty()][i];
     else {

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "ops/shape_util.h"
+#include "ops/size_condition.h"
 
 namespace ge::ops {
 
@@ -83,9 +84,18 @@ void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, s
   }
 }
 
+// A branch runs only for sizes that the condition sends there.
+static void narrow(const Graph& outer, const Dim& condition, bool holds, Graph& branch) {
+  auto where = narrowed(outer, condition, holds);
+  if (!where) return;
+  auto it = branch.symbols.find(where->symbol);
+  if (it != branch.symbols.end()) it->second.min = where->range.min, it->second.max = where->range.max;
+}
+
 void enter_branch(InferContext& c, Border& border, Graph& branch, bool taken) {
   set_captures(c, border, branch, 0, 1);
   auto condition = c.elements(0);
+  if (condition && condition->size() == 1) narrow(c.graph, (*condition)[0], taken, branch);
   for (size_t i = 0; i < branch.inputs.size() && i + 1 < c.node.inputs.size(); ++i) {
     ValueId outer = c.node.inputs[i + 1], in = branch.inputs[i];
     if (!outer || branch.reader_count(in) == 0 || c.graph.value(outer).type.dtype != DType::boolean) continue;

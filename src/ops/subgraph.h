@@ -46,7 +46,8 @@ class Border {
 // expressions over sizes; those that are constants become constants inside.
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from);
 
-// The same for a branch of the If `c`: inside, its condition is known, and so is every capture of the same elements.
+// The same for a branch of the If `c`: inside, its condition is known, and so are every capture of the same elements
+// and the range of sizes that the condition sends there.
 void enter_branch(InferContext& c, Border& border, Graph& branch, bool taken);
 
 // Copies the nodes of `inner` into g, in the place of node `at` in the order; what its outputs are there.

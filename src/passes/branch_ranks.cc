@@ -1,5 +1,6 @@
 // What follows an If whose branches give different numbers of axes moves into both branches, up to where the numbers
-// agree again: kernels are chosen by them. A branch in which what moved cannot run fails when it is taken.
+// agree again: kernels are chosen by them. A branch that cannot run, for what moved there or for the sizes that come to
+// it, fails when it is taken.
 #include <array>
 #include <map>
 #include <set>
@@ -203,6 +204,11 @@ Result<bool> resolve(Graph& g, PassContext& c, int depth);
 
 Result<bool> resolve_nested(Graph& g, NodeId id, PassContext& c, int depth) {
   bool changed = false;
+  if (g.node(id).op == "If") {
+    Status inferred[2] = {infer_branch(g, id, 0), infer_branch(g, id, 1)};
+    changed = !inferred[0].ok() || !inferred[1].ok();
+    GE_RETURN_IF_ERROR(settle(g, id, inferred));
+  }
   for (auto& [key, attr] : ir::Attrs(g.node(id).attrs)) {
     auto* body = std::get_if<std::shared_ptr<Graph>>(&attr);
     if (!body) continue;

@@ -93,6 +93,7 @@ Result<bool> normal_form(ir::Graph& g, PassContext& c);   // one way to write wh
 Result<bool> loop_invariants(ir::Graph& g, PassContext& c);   // made once, not in each iteration
 Result<bool> stacked_caches(ir::Graph& g, PassContext& c);  // states that are stacks of caches are appended to as wholes
 Result<bool> narrow_caches(ir::Graph& g, PassContext& c); // states are appended to as they are stored
+Result<bool> updates(ir::Graph& g, PassContext& c);       // rows put back into what a Loop carries
 Result<bool> winograd(ir::Graph& g, PassContext& c);      // convolutions by minimal filtering
 Result<bool> precision(ir::Graph& g, PassContext& c);     // operands of products in bf16
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes

@@ -28,6 +28,7 @@ std::vector<Pass> pipeline() {
       {"loop_invariants", "what is the same in each iteration of a Loop is made before it", loop_invariants},
       {"stacked_caches", "states that are stacks of caches are appended to as wholes", stacked_caches},
       {"narrow_caches", "states that are stored in 16 or 8 bits are appended to as they are stored", narrow_caches},
+      {"updates", "rows that are put back into what a Loop carries are written where it lies", updates},
       {"sink_transposes", "Transposes go below elementwise nodes", sink_transposes},
       {"sink_squeezes", "axes of size 1 come and go below what follows a product", sink_squeezes},
       {"normal_form_sunk", "Transposes that met", normal_form},

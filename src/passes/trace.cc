@@ -29,7 +29,11 @@ void Trace::off(std::string rule) {
 
 void Trace::branch(const ir::Graph& g, ir::NodeId node, std::string taken) {
   auto& n = g.node(node);
-  Branch b{n.name, std::move(taken), "data", "", ""};
+  Branch b{n.name, std::move(taken), "data", "", "", ""};
+  for (auto* key : {"then_branch", "else_branch"})
+    if (auto* inner = ir::attr_graph(n, key); inner && b.taken.empty())
+      for (ir::NodeId id : inner->order())
+        if (inner->node(id).op == "ge.Fail") b.fails = std::string(key) + ": " + ir::attr_string(inner->node(id), "message", "");
   auto condition = g.elements(n.inputs[0]);
   if (condition && condition->size() == 1) {
     b.by = (*condition)[0].known() ? "constant" : "sizes";

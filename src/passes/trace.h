@@ -25,6 +25,7 @@ struct Branch {
   std::string taken;                   // the branch that all sizes take, or empty: both are there
   std::string by;                      // "constant", "sizes" or "data"
   std::string then_sizes, else_sizes;  // in words, when sizes decide
+  std::string fails;                   // "BRANCH: WHY" of one that cannot run, or empty
 };
 
 struct NearMiss {

@@ -146,10 +146,11 @@ class Iteration : public Sink {
     i -= first_;
     if (i >= next_.size()) return stacks[i - next_.size()].entry(index, t, dims);
     GE_TRY(int64_t bytes, checked_bytes(t, dims, "a carried value"));
-    made_[i] = updated(i, bytes);
+    made_[i] = updated(i, bytes, dims);
     if (!made_[i].memory) {
       GE_TRY(made_[i].memory, task_.blocks().take(bytes));
       made_[i].bytes = bytes;
+      made_[i].dims.assign(dims.begin(), dims.end());
     }
     next_[i] = Value::tensor(t, dims, made_[i].memory.get(), made_[i].memory);
     return made_[i].memory.get();
@@ -180,14 +181,16 @@ class Iteration : public Sink {
   struct Memory {
     std::shared_ptr<std::byte> memory;
     int64_t bytes = 0;
+    std::vector<int64_t> dims;
   };
-  // The memory of the carried value that value i updates, when an iteration made it and nobody else has it.
-  Memory updated(size_t i, int64_t bytes) {
+  // The memory of the carried value that value i updates, when an iteration made it, as large as value i is, and nobody
+  // else has it.
+  Memory updated(size_t i, int64_t bytes, std::span<const int64_t> dims) {
     const int64_t from = task_.program(0).outputs[first_ + i]->updates - static_cast<int64_t>(input_);
     if (from < 0 || from >= static_cast<int64_t>(held_.size())) return {};
     constexpr long kHolders = 2;   // this, and the program's input
     auto& held = held_[static_cast<size_t>(from)];
-    return held.memory && held.bytes == bytes && held.memory.use_count() == kHolders ? std::move(held) : Memory();
+    return held.memory && held.bytes == bytes && std::equal(dims.begin(), dims.end(), held.dims.begin(), held.dims.end()) && held.memory.use_count() == kHolders ? std::move(held) : Memory();
   }
 
   TaskRun& task_;

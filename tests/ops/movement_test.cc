@@ -44,6 +44,43 @@ TEST(Movement, ReferencesByHand) {
   EXPECT_EQ(run("ref.Where", {c.view(), x.view(), zero.view()}, {2, 3}), (V{0, 1, 2, -1, -1, -1}));
 }
 
+// Against Concat of the rows around the part, in any layout; where as many rows go as come, in the memory of the data too.
+TEST(Movement, SpliceIsConcatOfTheRowsAround) {
+  Random r(17);
+  for (int round = 0; round < 300; ++round) {
+    const int64_t axis = r.below(3), lead = r.below(5), rest = r.below(5), cut = r.below(4), fresh = r.below(3) ? cut : r.below(4);
+    auto with = [&](int64_t rows) {
+      std::vector<int64_t> dims{3, 2, 4};
+      dims[static_cast<size_t>(axis)] = rows;
+      return dims;
+    };
+    Buffer x = r.buffer(DType::f32, with(lead + cut + rest)), part = r.buffer(DType::f32, with(fresh)), y = r.buffer(DType::f32, with(lead + fresh + rest));
+    auto rows = [&](int64_t from, int64_t count, std::vector<int64_t>& dims) {
+      View v = x.view();
+      dims = with(count);
+      v.dims = dims.data();
+      v.data += from * v.strides[axis] * 4;
+      return v;
+    };
+    std::vector<int64_t> first, last;
+    Buffer want = dense_buffer(DType::f32, with(lead + fresh + rest));
+    ASSERT_TRUE(run_kernel("ref.Concat", {rows(0, lead, first), part.view(), rows(lead + cut, rest, last)}, {want.view()}, {{axis}, {}, {}}).ok());
+    const Params params{{axis, lead, rest}, {}, {}};
+    ASSERT_TRUE(run_kernel("move.splice", {x.view(), part.view()}, {y.view()}, params).ok());
+    EXPECT_EQ(values<uint32_t>(y), values<uint32_t>(want));
+    Status there = run_kernel("move.splice", {x.view(), part.view()}, {x.view()}, params);
+    EXPECT_EQ(there.ok(), fresh == cut) << round;
+    if (there.ok()) {
+      EXPECT_EQ(values<uint32_t>(x), values<uint32_t>(want));
+    }
+  }
+  Buffer large = iota({3000, 64}), part = iota({700, 64}), y = dense_buffer(DType::f32, {3000, 64});
+  ASSERT_TRUE(run_kernel("move.splice", {large.view(), part.view()}, {y.view()}, {{0, 1200, 1100}, {}, {}}).ok());
+  ASSERT_TRUE(run_kernel("move.splice", {large.view(), part.view()}, {large.view()}, {{0, 1200, 1100}, {}, {}}).ok());
+  EXPECT_EQ(values<float>(y), values<float>(large));
+  EXPECT_EQ(values<float>(y)[1200 * 64], 0);
+}
+
 TEST(Movement, PadByHand) {
   Buffer x = filled<float>(DType::f32, {3}, {1, 2, 3}), v = filled<float>(DType::f32, {}, {9});
   for (auto k : {"ref.Pad", "move.pad"}) {

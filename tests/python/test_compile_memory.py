@@ -28,13 +28,17 @@ print(json.dumps([status, used.ru_maxrss * 1024]))
 """
 
 
-def peak(model, folder, *options, env=None):
-    """Peak RSS of atc."""
-    done = subprocess.run([sys.executable, "-S", "-E", "-c", PEAK, ATC, f"--model={model}", "--framework=5", f"--output={folder}/out",
-                           "--soc_version=any", "--export_compile_stat=0", *options], capture_output=True, text=True, check=True, env={**os.environ, **(env or {})})
+def peak_of(*command, env=None):
+    """Peak RSS of a command."""
+    done = subprocess.run([sys.executable, "-S", "-E", "-c", PEAK, *command], capture_output=True, text=True, check=True, env={**os.environ, **(env or {})})
     status, bytes_ = json.loads(done.stdout)
     assert status == 0, done.stderr
     return bytes_
+
+
+def peak(model, folder, *options, env=None):
+    """Of atc."""
+    return peak_of(ATC, f"--model={model}", "--framework=5", f"--output={folder}/out", "--soc_version=any", "--export_compile_stat=0", *options, env=env)
 
 
 def save(nodes, weights, inputs, output, path, external=False):
@@ -111,6 +115,26 @@ def test_peak_while_compiling(model, external, tmp_path):
     assert size > 30e6
     over = peak(tmp_path / "big" / "m.onnx", tmp_path) - peak(tmp_path / "one" / "m.onnx", tmp_path)
     assert over < BAR * size, f"{over / size:.2f} times the model's {size / 1e6:.0f} MB"
+
+
+@pytest.mark.parametrize("model", [products(True), dequantized()], ids=["transposed", "dequantized"])
+def test_the_call_from_python_holds_what_the_command_holds(model, tmp_path):
+    over, written = [], []
+    for name, content in (("one", ([helper.make_node("Relu", ["x"], ["y"])], {}, [("x", TensorProto.FLOAT, [4])], "y")), ("big", model)):
+        (tmp_path / name).mkdir()
+        size = save(*content, str(tmp_path / name / "m.onnx"))
+        call = f"import ge; ge.compile('{tmp_path}/{name}/m.onnx', output='{tmp_path}/{name}/python.om')"
+        over.append((peak(tmp_path / name / "m.onnx", tmp_path), peak_of(sys.executable, "-c", call)))
+        written.append(os.path.getsize(tmp_path / name / "python.om"))
+    command, python = (big - one for one, big in zip(*over))
+    assert python < BAR * size and python < command + size / 4, f"{python / size:.2f} against {command / size:.2f} times the model's {size / 1e6:.0f} MB"
+    # The file that the weights were laid out in is the output, and what the model reads: nothing of it is anonymous memory.
+    assert written[1] > size / 2
+    compiled = ge.compile(str(tmp_path / "big" / "m.onnx"), output=str(tmp_path / "again.om"))
+    with open("/proc/self/maps") as f:
+        assert os.stat(tmp_path / "again.om").st_ino in {int(line.split()[4]) for line in f}
+    feeds = {p.name: np.zeros(p.shape, p.dtype) for p in compiled.inputs}
+    assert all((a == b).all() for a, b in zip(compiled.run(feeds), ge.load(str(tmp_path / "big" / "python.om")).run(feeds)))
 
 
 def in_memory(folder):

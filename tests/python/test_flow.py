@@ -191,6 +191,42 @@ def test_a_branch_that_cannot_go_on_fails_when_it_is_taken():
         compare(compiled.run([np.array(True), x, k]), [np.abs(x) @ k])
 
 
+def test_a_branch_that_the_sizes_do_not_allow_fails_when_it_is_taken():
+    """In an If that data decide, in one inside it, and in a Loop whose value has another size later on."""
+    wrong = "w = Constant <value = float[2, 2] {1, 2, 3, 4}> ()  z = MatMul(x, w)  b = Relu(z)"
+    text = f"""g (bool c, bool d, float[2, 3] x) => (float[2, 3] y) {{
+        y = If (c) <then_branch = t () => (float[2, 3] a) {{ a = Neg(x) }},
+                    else_branch = e () => (float[2, 3] bb) {{
+                        bb = If (d) <then_branch = t2 () => (float[2, 3] b) {{ {wrong} }}, else_branch = e2 () => (float[2, 3] q) {{ q = Exp(x) }}> }}>
+    }}"""
+    x, m = f32(2, 3), onnx.parser.parse_model(HEAD + text)
+    for way in WAYS:
+        compiled = ge.compile(m, **way)
+        for _ in range(2):
+            compare(compiled.run([np.array(True), np.array(True), x]), [-x])
+            compare(compiled.run([np.array(False), np.array(False), x]), [np.exp(x)])
+            with pytest.raises(ge.Error, match="MatMul"):
+                compiled.run([np.array(False), np.array(True), x])
+    (inner,) = [b for b in compiled.report()["branches"] if "fails" in b]
+    assert inner["fails"].startswith("then_branch: MatMul") and f"If node {inner['node']}: data decide; cannot run: then_branch" in compiled.explain()
+    # Both cannot run, what is taken is known, an operator that is not known: errors of the compiler.
+    for condition, other, why in (("c", wrong, "MatMul"), ("yes", "b = Neg(x)", "MatMul"), ("c", "b = Unheard(x)", "Unheard")):
+        broken = f"""g (bool c, float[2, 3] x) => (float[2, 3] y) {{
+            yes = Constant <value = bool {{1}}> ()
+            y = If ({condition}) <then_branch = t () => (float[2, 3] b) {{ {wrong} }}, else_branch = e () => (float[2, 3] b) {{ {other} }}>
+        }}"""
+        with pytest.raises(ge.Error, match=why):
+            ge.compile(onnx.parser.parse_model(HEAD + broken))
+    check("""g (int64 n, bool[4] c, float[1, 2] x) => (float[m, 2] y) {
+        y = Loop (n, , x) <body = b (int64 it, bool ci, float[k, 2] v) => (bool co, float[k2, 2] o) {
+            co = Identity(ci)
+            now = Gather <axis = 0> (c, it)
+            o = If (now) <then_branch = t () => (float[p, 2] a) { two = Constant <value_ints = [2, 2]> ()  r = Reshape(v, two)  a = Neg(r) },
+                          else_branch = e () => (float[q, 2] b) { b = Concat <axis = 0> (v, v) }>
+        }>
+    }""", *[{"n": np.array(n), "c": np.array(c), "x": f32(1, 2)} for n, c in ((1, [False] * 4), (3, [False, True, True, False]), (4, [False, True, False, False]))])
+
+
 def test_ranks_of_branches_inside_a_loop_and_a_branch():
     text = f"""g (bool c, bool d, float[2, 3] x) => (float[6] y, float[n, 6] z) {{
         n = Constant <value = int64 {{3}}> ()
@@ -353,9 +389,10 @@ def test_the_report_says_what_became_of_bodies():
 UPDATES = {   # of the carried value `v` by the row `r` at index `i`, as `o`
     "ScatterND": "at = Unsqueeze(it, zero2)  u = Unsqueeze(r, zero)  o = ScatterND(v, at, u)",
     "ScatterElements": "row = Expand(it, wide)  u = Unsqueeze(r, zero)  o = ScatterElements <axis = 0> (v, row, u)",
+    "Concat": "at = Unsqueeze(it, zero)  after = Add(at, one)  above = Slice(v, zero, at, zero)  u = Unsqueeze(r, zero)  below = Slice(v, after, end, zero)  o = Concat <axis = 0> (above, u, below)",
     "twice": "at = Unsqueeze(it, zero2)  u = Unsqueeze(r, zero)  m = ScatterND(v, at, u)  w = Neg(u)  first = Constant <value_ints = [0]> ()  f2 = Unsqueeze(first, zero)  o = ScatterND(m, f2, w)",
 }
-CONSTANTS = 'zero = Constant <value_ints = [0]> ()  zero2 = Constant <value_ints = [0, 1]> ()  one = Constant <value_ints = [1]> ()  wide = Constant <value_ints = [1, 4]> ()'
+CONSTANTS = 'zero = Constant <value_ints = [0]> ()  zero2 = Constant <value_ints = [0, 1]> ()  one = Constant <value_ints = [1]> ()  wide = Constant <value_ints = [1, 4]> ()  end = Constant <value_ints = [9223372036854775807]> ()'
 
 
 def updating(update, outputs="", last=""):
@@ -424,6 +461,22 @@ def test_a_carried_value_that_others_read_is_not_overwritten():
             oo = Identity(o)
         }}>
     }}""", *[{"n": np.array(n), "x": f32(5, 4)} for n in (1, 3, 5)])
+
+
+def test_rows_put_back_where_they_do_not_fit():
+    """Two rows for one, so that the value grows; none for one from the end on; indices from the end."""
+    for rows, index in (("Concat <axis = 0> (u, u)", "Identity(at)"), ("Slice(u, one, one, zero)", "Neg(at)"), ("Identity(u)", "Neg(at)")):
+        check(f"""g (int64 n, float[k, 4] x) => (float[m, 4] y) {{
+            y = Loop (n, , x) <body = b (int64 it, bool ci, float[w, 4] v) => (bool co, float[w2, 4] o) {{
+                {CONSTANTS}
+                co = Identity(ci)  at = Unsqueeze(it, zero)
+                from = {index}  after = Add(from, one)
+                above = Slice(v, zero, from, zero)  below = Slice(v, after, end, zero)
+                have = Slice(v, from, after, zero)  sum = ReduceSum <keepdims = 1> (v, zero)  u = Sin(sum)
+                new = {rows}
+                o = Concat <axis = 0> (above, new, below)
+            }}>
+        }}""", *[{"n": np.array(n), "x": f32(k, 4)} for n, k in ((1, 2), (4, 5), (3, 9))])
 
 
 def test_a_state_of_scan_is_updated_where_it_lies():
