@@ -71,19 +71,21 @@ int concat_axis(const Graph& g, const Node& n) {
 std::vector<std::optional<Strided>> parts_of(const Graph& g, const Node& n, const Strided& out, size_t first, size_t end) {
   std::vector<std::optional<Strided>> parts(end - first);
   auto axis = static_cast<size_t>(concat_axis(g, n));
-  int64_t known = 0;
-  Dim open;
+  // Sizes in front are most often alike: comparing costs far less than adding expressions.
+  int64_t known = 0, times = 0;
+  Dim open, last;
   for (size_t i = 0; i < end; ++i) {
     auto& type = g.value(n.inputs[i]).type;
     if (!type.ranked) break;
     auto& size = type.dims[axis];
     if (i >= first) {
       auto& part = parts[i - first].emplace(out);
-      part.offset = out.offset + (open + Dim(known)) * out.strides[axis];
+      part.offset = out.offset + (open + last * Dim(times) + Dim(known)) * out.strides[axis];
       part.dims[axis] = size;
     }
     if (size.known()) known += size.value();
-    else open = open + size;
+    else if (times > 0 && size == last) ++times;
+    else open = open + last * Dim(times), last = size, times = 1;
   }
   return parts;
 }
