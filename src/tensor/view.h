@@ -11,6 +11,9 @@ namespace ge {
 
 inline constexpr int kMaxRank = 12;
 
+// How far a stride goes, whichever way: of INT64_MIN too.
+inline uint64_t magnitude(int64_t stride) { return stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride); }
+
 struct View {
   std::byte* data = nullptr;  // the element at index 0 of every axis; null while only sizes are known
   DType dtype = DType::none;
