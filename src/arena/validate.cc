@@ -14,8 +14,8 @@ constexpr size_t kPairwise = 64;
 
 std::string describe(std::span<const Interval> intervals, std::span<const int64_t> offset,
                      size_t i) {
-  return format("buffer {} (steps {}..{}, bytes {}..{})", i, intervals[i].first, intervals[i].last,
-                offset[i], offset[i] + intervals[i].size);
+  return format("buffer {} (steps {}..{}, {} bytes at {})", i, intervals[i].first, intervals[i].last,
+                intervals[i].size, offset[i]);
 }
 
 Verdict clash(std::span<const Interval> intervals, std::span<const int64_t> offset, size_t a,

@@ -275,7 +275,8 @@ class Cutter {
     x.name = g_.value(v).name;
     x.from = places_.names[static_cast<size_t>(home(v))];
     x.type = ir::text(type);
-    if (type.is_static() && type.kind == ir::TypeKind::tensor) x.bytes = product(type.dims).value() * size_of(type.dtype);
+    if (type.is_static() && type.kind == ir::TypeKind::tensor)
+      if (Dim bytes = product(type.dims) * size_of(type.dtype); bytes.known()) x.bytes = bytes.value();
     if (NodeId only = g_.only_reader(v)) x.maker = g_.node(g_.value(v).producer).name, x.reader = g_.node(only).name;
     return x;
   }

@@ -67,6 +67,24 @@ Status check_sums(Bytes weights, Bytes sums) {
   return ok();
 }
 
+// FlatBuffers' verifier looks at where a vector begins, not at where its elements of 8 bytes lie.
+template <class T>
+bool aligned(const T* vector) {
+  return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
+}
+
+template <class T, class Check>
+bool all_of(const flatbuffers::Vector<flatbuffers::Offset<T>>* tables, Check check) {
+  return !tables || std::all_of(tables->begin(), tables->end(), check);
+}
+
+bool aligned(const Model& m) {
+  return all_of(m.states(), [](const State* s) { return aligned(s->dims()); }) && all_of(m.programs(), [](const Program* p) {
+    return aligned(p->exprs()) && aligned(p->gears()) && all_of(p->plans(), [](const Plan* x) { return aligned(x->symbols()) && aligned(x->offsets()); }) &&
+           all_of(p->tasks(), [](const Task* t) { return all_of(t->alternatives(), [](const Call* c) { return aligned(c->floats()); }); });
+  });
+}
+
 }  // namespace
 
 Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights, const std::optional<std::string>& folder) {
@@ -83,7 +101,8 @@ Result<Package> read(std::shared_ptr<const MappedFile> file, bool check_weights,
   if (part[4].size() && part[3].size() != (part[4].size() + kSumBlock - 1) / kSumBlock * 8) return damaged("the checksums of the weights are not whole");
   auto* meta = reinterpret_cast<const uint8_t*>(part[1].data());
   flatbuffers::Verifier verifier(meta, part[1].size(), 64, 100'000'000);
-  if (part[1].size() < 8 || !VerifyModelBuffer(verifier)) return damaged("its metadata cannot be read");
+  if (part[1].size() < 8 || reinterpret_cast<uintptr_t>(meta) % 8 || !VerifyModelBuffer(verifier) || !aligned(*GetModel(meta)))
+    return damaged("its metadata cannot be read");
   Package p;
   GetModel(meta)->UnPackTo(&p.model);
   p.notes.assign(reinterpret_cast<const char*>(part[2].data()), part[2].size());

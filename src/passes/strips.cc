@@ -224,7 +224,9 @@ int64_t Cutter::least_height(const Group& group) const {
 int64_t Cutter::part_end(const Group& group, ValueId sink, int64_t k) const {
   const int64_t least = least_height(group);
   const int64_t height = maps_[at(sink)].height, even = least / group.count >= 2 * kEven ? kEven : 1;
-  return k + 1 == group.count ? height : (k + 1) * least / group.count / even * even * height / least;
+  if (k + 1 == group.count) return height;
+  const auto rows = static_cast<int64_t>(__int128(k + 1) * least / group.count) / even * even;   // products of heights pass 64 bits
+  return static_cast<int64_t>(__int128(rows) * height / least);
 }
 
 // How far each node of the group has come when strips 0 to k have run; k = -1: nowhere.

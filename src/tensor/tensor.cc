@@ -24,10 +24,10 @@ std::shared_ptr<const void> memory(size_t bytes) {
 
 std::vector<int64_t> dense_strides(std::span<const int64_t> dims) {
   std::vector<int64_t> s(dims.size());
-  int64_t step = 1;
+  uint64_t step = 1;   // modulo 2^64: beyond that only where there are no elements
   for (size_t i = dims.size(); i-- > 0;) {
-    s[i] = step;
-    step *= dims[i] > 0 ? dims[i] : 1;
+    s[i] = static_cast<int64_t>(step);
+    step *= static_cast<uint64_t>(dims[i] > 0 ? dims[i] : 1);
   }
   return s;
 }
@@ -60,9 +60,9 @@ Tensor Tensor::vector_i64(std::span<const int64_t> v) {
 Tensor Tensor::scalar_f32(float v) { return of<float>(DType::f32, {}, std::span<const float>(&v, 1)); }
 
 int64_t Tensor::count() const {
-  int64_t n = 1;
-  for (int64_t d : dims_) n *= d;
-  return n;
+  uint64_t n = 1;   // modulo 2^64, as View's
+  for (int64_t d : dims_) n *= static_cast<uint64_t>(d);
+  return static_cast<int64_t>(n);
 }
 
 Tensor Tensor::reshaped(std::vector<int64_t> dims) const {

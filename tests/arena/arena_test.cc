@@ -314,8 +314,9 @@ TEST(Validate, RejectsBrokenPlans) {
   v[2].fixed = 64;
   EXPECT_FALSE(validate(v, std::vector<int64_t>{0, 128, 0}, 256).holds);
   EXPECT_FALSE(validate(Intervals{{5, 4, 64}}, std::vector<int64_t>{0}, 64).holds);
-  EXPECT_FALSE(
-      validate(Intervals{{0, 4, 64}}, std::vector<int64_t>{INT64_MAX - 63}, INT64_MAX).holds);
+  Verdict last = validate(Intervals{{0, 4, 64}}, std::vector<int64_t>{INT64_MAX - 63}, INT64_MAX - 1);
+  EXPECT_FALSE(last.holds);
+  EXPECT_NE(last.why.find("64 bytes at 9223372036854775744"), std::string::npos) << last.why;
 }
 
 TEST(Validate, FindsEveryDisturbanceBothWays) {

@@ -60,6 +60,35 @@ TEST(Om, ANewerFormatSaysSo) {
   EXPECT_NE(p.error().fix.find("update"), std::string::npos);
 }
 
+// Metadata, or in them a vector whose elements take 8 bytes, at an odd multiple of 4.
+TEST(Om, MetadataOutOfAlignmentAreRefused) {
+  const auto bytes = om::to_bytes(compiled().package);
+  const size_t meta = section(bytes, om::SectionKind::meta).offset;
+  auto refused = [](std::vector<std::byte> b) {
+    sign(b);
+    auto p = read(b, false);
+    ASSERT_FALSE(p.ok());
+    EXPECT_NE(p.error().message.find("metadata cannot be read"), std::string::npos) << p.error().text();
+  };
+
+  auto moved = bytes;
+  moved.insert(moved.begin() + static_cast<ptrdiff_t>(meta), 4, std::byte{0});
+  auto add4 = [&](size_t at) {
+    uint64_t v = get64(moved, at) + 4;
+    std::memcpy(moved.data() + at, &v, sizeof v);
+  };
+  add4(16);
+  for (auto kind : {om::SectionKind::meta, om::SectionKind::notes, om::SectionKind::sums}) add4(section(bytes, kind).entry + 8);
+  refused(moved);
+
+  auto vector = bytes;
+  auto* program = reinterpret_cast<const flatbuffers::Table*>(om::GetModel(vector.data() + meta)->programs()->Get(0));
+  auto* field = const_cast<uint8_t*>(program->GetAddressOf(om::Program::VT_EXPRS));
+  ASSERT_NE(field, nullptr);
+  flatbuffers::WriteScalar(field, flatbuffers::ReadScalar<flatbuffers::uoffset_t>(field) + 4);
+  refused(vector);
+}
+
 // Metadata changed at random and signed anew: opening, binding and running give an error or numbers.
 TEST(Om, HostileMetadataNeverCrash) {
   auto bytes = om::to_bytes(compiled().package);

@@ -170,5 +170,21 @@ TEST(Strips, SmallMapsStayWhole) {
   EXPECT_EQ(count(c->graph, "MaxPool"), 1);
 }
 
+TEST(Strips, HeightsWhoseProductsPass64Bits) {
+  ir::Graph g = typed_graph(R"(graph main(%x: f32[1,3,4294967296,4]) -> (%y) {
+  %w: f32[8,3,3,3] = random(1)
+  %v: f32[8,8,3,3] = random(2)
+  %a = Conv(%x, %w) {pads=[1,1,1,1]}
+  %b = Relu(%a)
+  %y = Conv(%b, %v) {pads=[1,1,1,1]}
+})");
+  Options o;
+  o.verify_ir = true;
+  o.strip_rows = int64_t{1} << 30;
+  auto out = optimize_graph(g, o);
+  ASSERT_TRUE(out.ok()) << out.error().text();
+  EXPECT_EQ(count(out->graph, "ge.Conv"), 2 * 4) << ir::print(out->graph);
+}
+
 }  // namespace
 }  // namespace ge::passes

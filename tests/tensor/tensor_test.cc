@@ -45,5 +45,16 @@ TEST(Tensor, ComplexNumbersAreTwoReals) {
   EXPECT_EQ(Tensor::scalar_f32(5).reals().dims(), std::vector<int64_t>());
 }
 
+TEST(Tensor, NoElementsBesideSizesWhoseProductPasses64Bits) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  for (auto& dims : {std::vector<int64_t>{0, 3, kHuge}, {3, kHuge, 0}, {3, 3, kHuge, 0, kHuge}}) {
+    const Tensor x(DType::f32, dims);
+    EXPECT_EQ(x.count(), 0);
+    EXPECT_EQ(x.bytes(), 0u);
+    EXPECT_EQ(x.view().count(), 0);
+    EXPECT_TRUE(x.view().dense());
+  }
+}
+
 }  // namespace
 }  // namespace ge

@@ -403,6 +403,20 @@ TEST(VectorKernel, AbsentOperandsAreRefused) {
   }
 }
 
+TEST(VectorKernel, StridesBeyondAllMemoryAreRefused) {
+  const Kernel* k = find("vector.program");
+  auto blob = encode(*parse("v0 = load 0; v1 = relu v0; store 0 v1"));
+  int64_t dims[] = {5}, near[] = {1}, ints[] = {0};
+  for (int64_t stride : {INT64_MAX, INT64_MIN, INT64_MIN + 1}) {
+    View from, to;
+    from.dtype = to.dtype = DType::f32, from.rank = to.rank = 1, from.dims = to.dims = dims;
+    from.strides = &stride, to.strides = near;
+    Call call;
+    call.in = std::span(&from, 1), call.out = std::span(&to, 1), call.ints = ints, call.blob = blob;
+    EXPECT_FALSE(k->prepare(call).ok()) << stride;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, Vector, ::testing::ValuesIn(isas()),
                          [](const auto& i) { return std::string(ge::kernels::name(i.param)); });
 

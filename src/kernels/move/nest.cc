@@ -25,10 +25,10 @@ int64_t Nest::count() const {
 }
 
 void Nest::sort_for(int k) {
-  auto magnitude = [&](int i) { return steps[k][i] < 0 ? -steps[k][i] : steps[k][i]; };
+  auto distance = [&](int i) { return magnitude(steps[k][i]); };
   // Insertion sort: few axes, and equal steps keep their order.
   for (int i = 1; i < rank; ++i)
-    for (int j = i; j > 0 && magnitude(j - 1) < magnitude(j); --j) {
+    for (int j = i; j > 0 && distance(j - 1) < distance(j); --j) {
       std::swap(dims[j - 1], dims[j]);
       for (int o = 0; o < operands; ++o) std::swap(steps[o][j - 1], steps[o][j]);
     }

@@ -52,7 +52,7 @@ Merged merged(const Call& c) {
   for (int i = 0; i < x.rank; ++i) {
     const int64_t begin = c.ints[static_cast<size_t>(1 + i)];
     const int p = m.rank - 1;
-    if (constant && p >= 0 && begin == 0 && x.dims[i] == y.dims[i] && std::abs(m.begins[p]) < kSmall && x.dims[i] < kSmall &&
+    if (constant && p >= 0 && begin == 0 && x.dims[i] == y.dims[i] && magnitude(m.begins[p]) < uint64_t{kSmall} && x.dims[i] < kSmall &&
         m.in_strides[p] == x.strides[i] * x.dims[i] &&
         m.out_strides[p] == y.strides[i] * y.dims[i]) {
       m.in[p] *= x.dims[i], m.out[p] *= x.dims[i], m.begins[p] *= x.dims[i];

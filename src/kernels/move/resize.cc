@@ -98,11 +98,11 @@ void pick_sums(State& s) {
 // Axes ordered by their distance in the output; false when the input's order is another.
 bool order_axes(const View& x, const View& y, std::vector<int>& order) {
   for (int i = 0; i < y.rank; ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return std::abs(y.strides[a]) > std::abs(y.strides[b]); });
-  int64_t before = INT64_MAX;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return magnitude(y.strides[a]) > magnitude(y.strides[b]); });
+  uint64_t before = UINT64_MAX;
   for (int a : order) {
     if (x.dims[a] == 1) continue;
-    int64_t step = std::abs(x.strides[a]);
+    const uint64_t step = magnitude(x.strides[a]);
     if (step > before) return false;
     before = step;
   }

@@ -34,7 +34,7 @@ inline Nest collapse(std::span<const View> operands) {
   for (int a = 0; a < space.rank; ++a)
     if (space.dims[a] != 1) order[n++] = a;
   std::stable_sort(order, order + n, [&](int x, int y) {
-    return std::abs(space.strides[x]) > std::abs(space.strides[y]);
+    return magnitude(space.strides[x]) > magnitude(space.strides[y]);
   });
   Nest nest;
   nest.count = space.count();

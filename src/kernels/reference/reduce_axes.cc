@@ -52,8 +52,7 @@ Result<Work> prepare(const Call& c) {
   s->kept = collapse(kept_views);
   s->reduced = collapse(reduced_views);
   // Side by side where the kept axis is the tighter one, or nothing is reduced.
-  int64_t kept_step = std::abs(s->kept.stride(0, s->kept.rank - 1));
-  int64_t reduced_step = std::abs(s->reduced.stride(0, s->reduced.rank - 1));
+  const uint64_t kept_step = magnitude(s->kept.stride(0, s->kept.rank - 1)), reduced_step = magnitude(s->reduced.stride(0, s->reduced.rank - 1));
   s->inner_kept = s->kept.inner() > 1 && (s->reduced.count <= 1 || kept_step < reduced_step);
   s->block = s->inner_kept ? std::min(kBlock, s->kept.inner()) : 1;
   int64_t inner = s->kept.inner(), blocks = s->block ? (inner + s->block - 1) / s->block : 0;

@@ -47,7 +47,7 @@ class Builder {
         if (own < 0 || v.dims[own] == 1) continue;
         int64_t n = v.dims[own];
         if (n < 0 || n > kMaxCount || (d != 1 && d != n)) return bad(format("sizes {} and {} do not broadcast", d, n));
-        if (std::abs(v.strides[own]) > kMaxStride / std::max<int64_t>(n, 1) / 8) return bad("a stride that is too large");
+        if (magnitude(v.strides[own]) > static_cast<uint64_t>(kMaxStride / std::max<int64_t>(n, 1) / 8)) return bad("a stride that is too large");
         d = n;
       }
       if (d && count > kMaxCount / d) return bad("too many elements");
