@@ -9,6 +9,7 @@
 
 #include "ops/op.h"
 #include "ops/physical.h"
+#include "tensor/limits.h"
 
 namespace ge::passes {
 namespace {
@@ -18,7 +19,6 @@ using ir::ValueId;
 using Order = std::vector<NodeId>;
 
 constexpr int64_t kGuess = 64;    // of a size that may change, within its limits
-constexpr int64_t kLargest = int64_t{1} << 46;   // of a piece: no tensor that runs has more bytes, and sums of many stay within 64 bits
 constexpr size_t kWeighed = 32;   // ready nodes that the greedy order looks at
 constexpr int64_t kWorth = 32;    // a peak lower by less than this part does not make up for leaving the model's order
 
@@ -98,7 +98,7 @@ class Memory {
         auto n = d.eval(guess);
         if (!n.ok() || *n < 0 || __builtin_mul_overflow(size, *n, &size)) size = 0;
       }
-      bytes_[p] = std::max(bytes_[p], std::min(size, kLargest));
+      bytes_[p] = std::max(bytes_[p], std::min(size, kMaxTensorBytes));   // so that sums of many stay within 64 bits
     }
     for (size_t p = 0; p < bytes_.size(); ++p)
       if (others[p]) bytes_[p] = 0;
