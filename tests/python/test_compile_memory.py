@@ -129,7 +129,7 @@ def test_the_call_from_python_holds_what_the_command_holds(model, tmp_path):
     command, python = (big - one for one, big in zip(*over))
     assert python < BAR * size and python < command + size / 4, f"{python / size:.2f} against {command / size:.2f} times the model's {size / 1e6:.0f} MB"
     # The file that the weights were laid out in is the output, and what the model reads: nothing of it is anonymous memory.
-    assert written[1] > size / 2
+    assert written[1] > 10e6   # equal weights are stored once
     compiled = ge.compile(str(tmp_path / "big" / "m.onnx"), output=str(tmp_path / "again.om"))
     with open("/proc/self/maps") as f:
         assert os.stat(tmp_path / "again.om").st_ino in {int(line.split()[4]) for line in f}

@@ -71,8 +71,9 @@ namespace ge::kernels::cube::bf16::avx512 {
 #include "kernels/cube/microkernel-inl.h"
 #include "kernels/cube/bf16-inl.h"
 
-static constexpr Tiles kTiles = make_pair_tiles<Widened<V512>, 2, 8>();
-static const Tiles& choose(int64_t) { return kTiles; }
+static constexpr Tiles kTiles[2] = {make_pair_tiles<Widened<V512>, 1, 8>(), make_pair_tiles<Widened<V512>, 2, 8>()};
+// A last panel alone: behind it B may end.
+static const Tiles& choose(int64_t columns) { return kTiles[columns > kPanel]; }
 void multiply(const Bf16Block& block) { run_block(block, choose); }
 
 }  // namespace ge::kernels::cube::bf16::avx512
