@@ -9,10 +9,26 @@ namespace {
 
 // Clones for wider registers; the order of the sums, and so the result, is the same in all of them.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
+#define GE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define GE_CLONES
 #endif
-void add_scaled(double* sum, const double* row, double factor, int64_t n) {
+
+GE_CLONES void add_scaled(double* sum, const double* row, double factor, int64_t n) {
   for (int64_t j = 0; j < n; ++j) sum[j] += factor * row[j];
+}
+
+constexpr int64_t kRows = 4, kBlock = 256;   // rows of sums at a time; a block of the right side lies in the second level cache
+
+// sum [kRows, n] += left [kRows, k] right [k, n], each row so many numbers behind the one before.
+GE_CLONES void add_products(double* sum, int64_t sum_step, const double* left, int64_t left_step, const double* right, int64_t right_step, int64_t k, int64_t n) {
+  for (int64_t l = 0; l < k; ++l) {
+    const double a = left[l], b = left[left_step + l], c = left[2 * left_step + l], d = left[3 * left_step + l];
+    const double* row = right + l * right_step;
+    double *s = sum, *t = sum + sum_step, *u = sum + 2 * sum_step, *v = sum + 3 * sum_step;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) s[j] += a * row[j], t[j] += b * row[j], u[j] += c * row[j], v[j] += d * row[j];
+  }
 }
 
 // Row-major [rows, columns] of the projection's weights, or transposed.
@@ -79,11 +95,20 @@ Tensor product_of_weights(const Projection& a, const Projection& b, bool b_trans
   auto left = matrix(a, false), right = matrix(b, b_transposed);
   int64_t m = a.k(), k = a.n(), n = b_transposed ? b.k() : b.n();
   Tensor out(DType::f32, {m, n});
-  std::vector<double> sum(static_cast<size_t>(n));
-  for (int64_t i = 0; i < m; ++i) {
+  std::vector<double> sum(static_cast<size_t>(m * std::min(kBlock, n)));
+  for (int64_t j0 = 0; j0 < n; j0 += kBlock) {
+    const int64_t columns = std::min(kBlock, n - j0);
     std::fill(sum.begin(), sum.end(), 0.0);
-    for (int64_t l = 0; l < k; ++l) add_scaled(sum.data(), right.data() + l * n, left[static_cast<size_t>(i * k + l)], n);
-    for (int64_t j = 0; j < n; ++j) out.as<float>()[i * n + j] = static_cast<float>(sum[static_cast<size_t>(j)] * a.alpha * b.alpha);
+    for (int64_t l0 = 0; l0 < k; l0 += kBlock) {
+      const int64_t depth = std::min(kBlock, k - l0);
+      const double* part = right.data() + l0 * n + j0;
+      int64_t i = 0;
+      for (; i + kRows <= m; i += kRows) add_products(sum.data() + i * columns, columns, left.data() + i * k + l0, k, part, n, depth, columns);
+      for (; i < m; ++i)
+        for (int64_t l = 0; l < depth; ++l) add_scaled(sum.data() + i * columns, part + l * n, left[static_cast<size_t>(i * k + l0 + l)], columns);
+    }
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < columns; ++j) out.as<float>()[i * n + j0 + j] = static_cast<float>(sum[static_cast<size_t>(i * columns + j)] * a.alpha * b.alpha);
   }
   return out;
 }
