@@ -409,13 +409,13 @@ NB_MODULE(_ge, m) {
     ge::Options o = options_from(options, output);
     nb::gil_scoped_release release;
     return PyPackage{std::make_shared<ge::Compiled>(unwrap(ge::compile_file(path, o)))};
-  });
+  }, nb::arg("path"), nb::arg("options"), nb::arg("output") = "");
   m.def("compile_bytes", [](const nb::bytes& data, const std::map<std::string, std::string>& options, const std::string& output) {
     ge::Options o = options_from(options, output);
     std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
     nb::gil_scoped_release release;
     return PyPackage{std::make_shared<ge::Compiled>(unwrap(ge::compile_bytes(bytes, o)))};
-  });
+  }, nb::arg("data"), nb::arg("options"), nb::arg("output") = "");
   // What an ONNX file says of itself, JSON (import/about.h).
   m.def("about_file", [](const std::string& path) { return unwrap(ge::about_onnx(*unwrap(ge::MappedFile::open(path)))); });
   m.def("about_bytes", [](const nb::bytes& data) {
