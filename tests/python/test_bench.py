@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import subprocess
 import sys
 
 import ge
@@ -214,3 +215,11 @@ def test_the_table_says_who_fails_and_who_cannot_run_it():
     lines = list(table.rows({"a": good, "b": {"ge": {"error": "broken"}}}))
     assert "| a | 2e-06 | 1.00 | 1.50 | cannot run it |" in lines
     assert any(line.startswith("| b | fails: broken") for line in lines)
+
+
+def test_the_tables_of_the_article_that_only_compile_and_plan():
+    """Small models, GE alone; sharing one set of buffers between the layers takes less than one for each."""
+    run = subprocess.run([sys.executable, os.path.join(ROOT, "bench", "article.py"), "--small", "--tables", "3,4"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    rest = {line.rsplit(None, 2)[0].strip(): float(line.split()[-1]) for line in run.stdout.splitlines() if line.startswith(("  one set a layer", "  planned", "  every tensor"))}
+    assert rest["planned"] < rest["one set a layer"] < rest["every tensor its own"]
