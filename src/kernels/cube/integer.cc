@@ -1,5 +1,6 @@
 #include "kernels/cube/integer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cube/simd.h"
@@ -10,8 +11,8 @@ namespace ge::kernels::cube {
 void pack_integer(const View& b, int8_t* out, int32_t* sums) {
   const int64_t k = b.dim(0), n = b.dim(1), q = quads(k), panels = (n + 15) / 16;
   const uint8_t flip = b.dtype == DType::u8 ? 0x80 : 0;
-  std::memset(out, 0, static_cast<size_t>(packed_integer_bytes(k, n)));
-  std::memset(sums, 0, static_cast<size_t>(panels) * 64);
+  std::fill_n(out, packed_integer_bytes(k, n), int8_t{0});   // of no elements, too
+  std::fill_n(sums, panels * 16, 0);
   for (int64_t i = 0; i < k; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const auto v = static_cast<int8_t>(b.as<uint8_t>()[i * b.stride(0) + j * b.stride(1)] ^ flip);

@@ -61,8 +61,8 @@ GE_SIMD V log1_core(V f, V e) {
 GE_SIMD V log(V x) {
   M tiny = lt(x, set(0x1p-126f));
   I bits = as_i(sel(tiny, x * 0x1p23f, x));
-  I e = (bits - 0x3f3504f3) >> 23;
-  V f = as_f(bits - (e << 23)) - 1.0f;
+  I e = (I)((U)bits - 0x3f3504f3u) >> 23;   // modulo 2^32: of negative numbers, too
+  V f = as_f((I)((U)bits - ((U)e << 23))) - 1.0f;
   V r = log1_core(f, cvt_f(e) - sel(tiny, set(23.0f), set(0.0f)));
   V inf = set(__builtin_inff()), nan_value = set(__builtin_nanf(""));
   // +inf and NaN are themselves, 0 is -inf, negative is NaN.

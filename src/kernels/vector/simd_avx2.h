@@ -10,6 +10,7 @@ namespace ge::kernels::vector::avx2 {
 
 typedef float V __attribute__((vector_size(32)));
 typedef int32_t I __attribute__((vector_size(32)));
+typedef uint32_t U __attribute__((vector_size(32)));
 struct M {  // all bits of a lane
   I v;
 };

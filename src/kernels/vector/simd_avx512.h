@@ -10,6 +10,7 @@ namespace ge::kernels::vector::avx512 {
 
 typedef float V __attribute__((vector_size(64)));
 typedef int32_t I __attribute__((vector_size(64)));
+typedef uint32_t U __attribute__((vector_size(64)));
 typedef __mmask16 M;      // one bit a lane
 typedef __mmask16 Tail;   // lanes that exist in the last, partial vector
 inline constexpr int kLanes = 16;
