@@ -144,10 +144,9 @@ bool merge_casts(ir::Graph& g, NodeId id) {
   ValueId x = g.node(up).inputs[0];
   if (!holds(g.value(x).type.dtype, g.value(g.node(id).inputs[0]).type.dtype)) return false;
   if (g.only_reader(g.node(id).inputs[0])) {   // it stands for both
-    auto names = g.node(up).origin.empty() ? std::vector{g.node(up).name} : g.node(up).origin;
-    auto& own = g.node(id).origin;
-    if (own.empty()) own.push_back(g.node(id).name);
-    own.insert(own.begin(), names.begin(), names.end());
+    auto names = origins_of(g.node(up)), own = origins_of(g.node(id));
+    names.insert(names.end(), own.begin(), own.end());
+    g.node(id).origin = std::move(names);
   }
   g.set_input(id, 0, x);
   return true;

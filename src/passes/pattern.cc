@@ -70,9 +70,8 @@ std::vector<std::string> Match::origins() const {
   std::sort(sorted.begin(), sorted.end());
   std::vector<std::string> out;
   for (auto& [rank, id] : sorted) {
-    auto& n = g->node(id);
-    if (n.origin.empty()) out.push_back(n.name);
-    else out.insert(out.end(), n.origin.begin(), n.origin.end());
+    auto names = origins_of(g->node(id));
+    out.insert(out.end(), names.begin(), names.end());
   }
   return out;
 }

@@ -79,9 +79,7 @@ class Sinker {
       std::vector<int64_t> sizes;
       for (auto& d : dims) sizes.push_back(d.value());
       if (c.count() == 1) sizes.clear();
-      Tensor out(c.dtype(), std::move(sizes));
-      std::copy_n(c.as<std::byte>(), c.bytes(), out.as<std::byte>());
-      return g_.add_constant(std::move(out), g_.value(v).name);
+      return g_.add_constant(c.reshaped(std::move(sizes)), g_.value(v).name);
     }
     if (dropped) return {};
     std::vector<int64_t> added;

@@ -478,8 +478,7 @@ void Cutter::cut(const Group& group, Trace& trace) {
   }
   std::vector<std::string> origins;
   for (NodeId id : group.nodes) {
-    auto& n = g_.node(id);
-    auto names = n.origin.empty() ? std::vector{n.name} : n.origin;
+    auto names = origins_of(g_.node(id));
     origins.insert(origins.end(), names.begin(), names.end());
   }
   NodeId whole;

@@ -8,6 +8,8 @@
 
 namespace ge::passes {
 
+std::vector<std::string> origins_of(const ir::Node& n) { return n.origin.empty() ? std::vector{n.name} : n.origin; }
+
 void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor) {
   auto& n = g.node(node);
   fused_.push_back({std::move(rule), n.name, std::move(anchor), n.origin, graph});

@@ -28,6 +28,9 @@ struct Branch {
   std::string fails;                   // "BRANCH: WHY" of one that cannot run, or empty
 };
 
+// The names of the model's nodes that n stands for: its own where it is one of them.
+std::vector<std::string> origins_of(const ir::Node& n);
+
 struct NearMiss {
   std::string rule;
   std::string anchor;                  // the node where matching began

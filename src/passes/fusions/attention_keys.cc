@@ -76,8 +76,7 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     ValueId q = g.node(g.insert("ge.MatMul", inputs, {q_type}, {}, keys->q.node)).outputs[0];
     ValueId zt = g.node(g.insert("Transpose", {z}, {z_type}, perm, keys->transpose)).outputs[0];
     NodeId made = g.value(q).producer;
-    auto& also = g.node(keys->k.node);
-    for (auto& name : also.origin.empty() ? std::vector{also.name} : also.origin) g.node(made).origin.push_back(name);
+    for (auto& name : origins_of(g.node(keys->k.node))) g.node(made).origin.push_back(name);
     g.set_input(id, 0, q);
     g.set_input(id, 1, zt);
     for (NodeId old : {keys->q.node, keys->transpose, keys->k.node}) g.erase(old);

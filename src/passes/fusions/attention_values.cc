@@ -59,8 +59,7 @@ Result<bool> search(ir::Graph& g, PassContext& c) {
     auto bias = bias_through(found->v, found->o, false, found->o.bias);
     if (!bias.empty()) inputs.push_back(g.add_constant(vector_f32(bias), "bias"));
     NodeId made = g.insert("ge.MatMul", inputs, {type}, {}, found->v.node);
-    auto& also = g.node(found->o.node);
-    for (auto& name : also.origin.empty() ? std::vector{also.name} : also.origin) g.node(made).origin.push_back(name);
+    for (auto& name : origins_of(g.node(found->o.node))) g.node(made).origin.push_back(name);
     g.set_input(id, 2, g.node(made).outputs[0]);
     ValueId out = g.node(id).outputs[0];
     g.value(out).type = g.value(result).type;

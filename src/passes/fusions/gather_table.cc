@@ -39,9 +39,7 @@ ValueId along_row(ir::Graph& g, ValueId v, size_t row_rank) {
   if (dims.size() <= row_rank) return v;
   const auto last = dims.end() - static_cast<ptrdiff_t>(row_rank);
   if (std::any_of(dims.begin(), last, [](int64_t d) { return d != 1; })) return {};
-  Tensor row(c.dtype(), std::vector<int64_t>(last, dims.end()));
-  std::copy_n(c.as<std::byte>(), c.bytes(), row.as<std::byte>());
-  return g.add_constant(std::move(row), g.value(v).name);
+  return g.add_constant(c.reshaped({last, dims.end()}), g.value(v).name);
 }
 
 // The node on the table that serves for n; none: n is not of that kind.

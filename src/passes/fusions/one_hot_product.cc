@@ -102,7 +102,7 @@ NodeId build(ir::Graph& g, NodeId id, const OneHot& hot) {
   std::vector<std::string> origins;
   for (NodeId from = id; from;) {
     const ir::Node n = g.node(from);
-    auto names = n.origin.empty() ? std::vector{n.name} : n.origin;
+    auto names = origins_of(n);
     origins.insert(origins.begin(), names.begin(), names.end());
     if (g.reader_count(n.outputs[0]) == 0) g.erase(from);
     from = n.op == "OneHot" || n.op == "Equal" ? NodeId{} : g.value(n.inputs[0]).producer;

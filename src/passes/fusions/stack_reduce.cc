@@ -63,7 +63,7 @@ NodeId build(ir::Graph& g, NodeId id, const ir::Node& concat) {
   }
   if (ir::attr_int(g.node(id), "keepdims", 1) == 0) sum = make("Squeeze", {sum, g.node(id).inputs[1]}, g.value(g.node(id).outputs[0]).type);
   NodeId last = g.value(sum).producer;
-  g.node(last).origin = g.node(id).origin.empty() ? std::vector<std::string>{g.node(id).name} : g.node(id).origin;
+  g.node(last).origin = origins_of(g.node(id));
   g.replace_uses(g.node(id).outputs[0], sum);
   g.erase(id);
   return last;
