@@ -86,7 +86,7 @@ NodeId on_table(ir::Graph& g, NodeId id) {
 Result<bool> search(ir::Graph& g, PassContext& c) {
   bool changed = false;
   for (NodeId id : g.order()) {
-    if (g.node(id).dead || !in_scope(c.options, g, id)) continue;
+    if (g.node(id).dead || !in_scope(c.options, g, id) || c.options.disabled_at.count({"gather_table", g.node(id).name})) continue;
     NodeId made = on_table(g, id);
     if (!made) continue;
     const ir::Node n = g.node(id);
