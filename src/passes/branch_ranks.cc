@@ -1,11 +1,14 @@
 // What follows an If whose branches give different numbers of axes moves into both branches, up to where the numbers
 // agree again: kernels are chosen by them. A branch that cannot run, for what moved there or for the sizes that come to
-// it, fails when it is taken.
+// it, fails when it is taken; where sizes decide, the other one takes the place of the If, and sizes that would take
+// this one are refused when they are bound.
 #include <array>
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "ops/infer.h"
+#include "ops/size_condition.h"
 #include "ops/subgraph.h"
 #include "passes/pass.h"
 
@@ -200,6 +203,41 @@ Status settle(Graph& g, NodeId id, Status (&inferred)[2]) {
   return ok();
 }
 
+// The node of a graph that fails in every run of it; none: it may run.
+const ir::Node* failure(const Graph& g) {
+  for (NodeId id : g.order()) {
+    auto& n = g.node(id);
+    if (n.op == "ge.Fail") return &n;
+    if (n.op != "If") continue;
+    const ir::Node* both[2] = {failure(*ops::nested(n, kBranches[0])), failure(*ops::nested(n, kBranches[1]))};
+    if (both[0] && both[1]) return both[0];
+  }
+  return nullptr;
+}
+
+// Puts the branch that can run in the place of the If when the other one cannot and sizes decide; the sizes then are
+// asked to take it. Only a whole model's graph can ask.
+bool take_other(Graph& g, NodeId id, PassContext& c) {
+  auto elements = g.elements(g.node(id).inputs[0]);
+  if (!elements || elements->size() != 1 || g.decided_by_data(elements->front())) return false;
+  const ir::Node* failed[2];
+  for (size_t b = 0; b < 2; ++b) failed[b] = failure(*ops::nested(g.node(id), kBranches[b]));
+  if (!failed[0] == !failed[1]) return false;
+  const size_t taken = failed[0] ? 1 : 0;
+  const Dim& condition = elements->front();
+  auto terms = condition.terms();
+  const bool equality = taken == 0 && terms.size() == 1 && terms[0].coefficient == 1 && terms[0].atoms.size() == 1 && terms[0].atoms[0]->call == DimCall::equal;
+  const Dim a = equality ? terms[0].atoms[0]->args[0] : condition, b = equality ? terms[0].atoms[0]->args[1] : Dim(taken == 0);
+  if (!g.facts.add(a, b, format("{} (If), whose {} cannot run: {}", g.node(id).name, kBranches[1 - taken], ir::attr_string(*failed[1 - taken], "message", "")))) return false;
+  auto left = ops::narrowed(g, condition, taken == 0);
+  take_branch(g, id, taken == 0, c);
+  if (left) {
+    auto& info = g.symbols[left->symbol];
+    info.min = std::max(info.min, left->range.min), info.max = std::min(info.max, left->range.max);
+  }
+  return true;
+}
+
 Result<bool> resolve(Graph& g, PassContext& c, int depth);
 
 Result<bool> resolve_nested(Graph& g, NodeId id, PassContext& c, int depth) {
@@ -228,6 +266,17 @@ Result<bool> resolve(Graph& g, PassContext& c, int depth) {
     changed |= nested;
   }
   if (changed) GE_RETURN_IF_ERROR(ops::infer(g));
+  auto take = [&]() -> Result<bool> {
+    bool taken = false;
+    for (NodeId id : depth == 0 ? g.order() : std::vector<NodeId>()) taken |= g.node(id).op == "If" && take_other(g, id, c);
+    if (!taken) return false;
+    GE_RETURN_IF_ERROR(ops::infer(g));
+    GE_TRY(bool inlined, inline_branches(g, c));
+    if (inlined) GE_RETURN_IF_ERROR(ops::infer(g));
+    return true;
+  };
+  GE_TRY(bool taken, take());
+  changed |= taken;
   for (int round = 0; round < kMaxRounds; ++round) {
     bool moved = false;
     for (NodeId id : g.order()) {
@@ -240,6 +289,8 @@ Result<bool> resolve(Graph& g, PassContext& c, int depth) {
       GE_TRY(bool nested, resolve_nested(g, id, c, depth));
       (void)nested;
       GE_RETURN_IF_ERROR(ops::infer(g));
+      GE_TRY(bool other, take());
+      (void)other;
       moved = changed = true;
       break;
     }

@@ -6,6 +6,18 @@
 
 namespace ge::passes {
 
+void take_branch(ir::Graph& g, ir::NodeId id, bool condition, PassContext& c) {
+  const char* name = condition ? "then_branch" : "else_branch";
+  c.trace.branch(g, id, name);
+  auto branch = ops::nested(g.node(id), name);
+  std::vector<ir::ValueId> inputs(g.node(id).inputs.begin() + 1, g.node(id).inputs.end());
+  auto outputs = ops::put_in(g, *branch, inputs, id);
+  auto old = g.node(id).outputs;
+  for (size_t i = 0; i < old.size(); ++i)
+    if (old[i]) g.replace_uses(old[i], outputs[i]);
+  g.erase(id);
+}
+
 Result<bool> inline_branches(ir::Graph& g, PassContext& c) {
   bool changed = false;
   for (ir::NodeId id : g.order()) {
@@ -14,14 +26,7 @@ Result<bool> inline_branches(ir::Graph& g, PassContext& c) {
     if (!condition || condition->size() != 1) continue;
     auto taken = ops::decided(g, (*condition)[0]);
     if (!taken) continue;
-    c.trace.branch(g, id, *taken ? "then_branch" : "else_branch");
-    auto branch = ops::nested(g.node(id), *taken ? "then_branch" : "else_branch");
-    std::vector<ir::ValueId> inputs(g.node(id).inputs.begin() + 1, g.node(id).inputs.end());
-    auto outputs = ops::put_in(g, *branch, inputs, id);
-    auto old = g.node(id).outputs;
-    for (size_t i = 0; i < old.size(); ++i)
-      if (old[i]) g.replace_uses(old[i], outputs[i]);
-    g.erase(id);
+    take_branch(g, id, *taken, c);
     changed = true;
   }
   return changed;

@@ -78,6 +78,7 @@ bool changes_nothing(const ir::Graph& g, const ir::Node& n);
 // The passes. Types, sizes and known elements of every value:
 Status infer(ir::Graph& g);
 Result<bool> inline_branches(ir::Graph& g, PassContext& c);   // of an If that constants or sizes decide
+void take_branch(ir::Graph& g, ir::NodeId id, bool condition, PassContext& c);   // in the place of the If
 Result<bool> branch_ranks(ir::Graph& g, PassContext& c);  // what follows branches of different ranks moves in
 Result<bool> bodies(ir::Graph& g, PassContext& c);        // all passes on nested graphs
 Result<bool> expand(ir::Graph& g, PassContext& c);        // operators that are written as others

@@ -33,7 +33,7 @@ void Trace::branch(const ir::Graph& g, ir::NodeId node, std::string taken) {
   auto& n = g.node(node);
   Branch b{n.name, std::move(taken), "data", "", "", ""};
   for (auto* key : {"then_branch", "else_branch"})
-    if (auto* inner = ir::attr_graph(n, key); inner && b.taken.empty())
+    if (auto* inner = ir::attr_graph(n, key); inner)
       for (ir::NodeId id : inner->order())
         if (inner->node(id).op == "ge.Fail") b.fails = std::string(key) + ": " + ir::attr_string(inner->node(id), "message", "");
   auto condition = g.elements(n.inputs[0]);

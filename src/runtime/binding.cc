@@ -90,7 +90,9 @@ Status check_demands(const om::ProgramT& program, std::span<const int64_t> symbo
     std::vector<std::string> sizes;
     for (size_t k = 0; k < symbols.size(); ++k)
       if (symbols[k] != om::kUnknown && program.symbols[k]->buffer < 0) sizes.push_back(format("{}={}", program.symbols[k]->name, symbols[k]));
-    return error(code::kInputMismatch, format("{}: sizes {} and {} must be equal, for inputs of {}.", d->who, a, b, join(sizes, ", ")),
+    const om::ExprOp op = program.exprs[static_cast<size_t>(d->a)].op();
+    const bool condition = op == om::ExprOp::less || op == om::ExprOp::equal || op == om::ExprOp::select;
+    return error(code::kInputMismatch, format("{}: {} for inputs of {}.", d->who, condition ? std::string("it would have to") : format("sizes {} and {} must be equal,", a, b), join(sizes, ", ")),
                  "the model does not take inputs of these sizes", "feed sizes that the model is made for (often multiples of 16 or 32)");
   }
   return ok();
@@ -136,7 +138,7 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
       if (known != om::kUnknown && known != dims[k])
         return mismatch(format("axis {} ({}) is {} but was {} elsewhere", k, s.name, dims[k], known));
       if (dims[k] < s.min || dims[k] > s.max)
-        return mismatch(format("axis {} ({}) is {}, allowed are {}", k, s.name, dims[k], s.max == INT64_MAX ? format("{} and more", s.min) : format("{} to {}", s.min, s.max)));
+        return mismatch(format("axis {} ({}) is {}, allowed {}", k, s.name, dims[k], s.max == INT64_MAX ? format("are {} and more", s.min) : s.max == s.min ? format("is {}", s.min) : format("are {} to {}", s.min, s.max)));
       known = dims[k];
     }
   }

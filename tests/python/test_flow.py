@@ -227,6 +227,48 @@ def test_a_branch_that_the_sizes_do_not_allow_fails_when_it_is_taken():
     }""", *[{"n": np.array(n), "c": np.array(c), "x": f32(1, 2)} for n, c in ((1, [False] * 4), (3, [False, True, True, False]), (4, [False, True, False, False]))])
 
 
+def test_sizes_that_only_a_branch_that_cannot_run_takes_are_refused():
+    """The other branch takes the place of the If, in a model and in a branch that data decide; gives its sizes, and says what is allowed."""
+    squeezed = """zero = Constant <value_ints = [0]> ()
+        two = Constant <value_ints = [2]> ()
+        shape = Shape(x)
+        n = Gather <axis = 0> (shape, two)
+        one = Constant <value_ints = [1]> ()
+        is_one = Equal(n, one)
+        w = If (is_one) <then_branch = t () => (float[b, 3] a) { axis = Constant <value_ints = [2]> ()  a = Squeeze(x, axis) }, else_branch = e () => (float[b, 3, k] c) { c = Identity(x) }>
+        made = Gemm(w, weights)"""
+    weights, x = f32(3, 4), f32(2, 3, 1)
+    model = onnx.parser.parse_model(HEAD + f"g (float[b, 3, k] x, float[3, 4] weights) => (float[m, 4] y) {{ {squeezed}  y = Relu(made) }}")
+    for way in WAYS:
+        compiled = ge.compile(model, **way)
+        compare(compiled.run([x, weights]), [np.maximum(x[:, :, 0] @ weights, 0)])
+        with pytest.raises(ge.Error, match=r"\(k\) is 2, allowed is 1"):
+            compiled.run([f32(2, 3, 2), weights])
+        compare(compiled.run([x, weights]), [np.maximum(x[:, :, 0] @ weights, 0)])
+    assert "nested graph" not in compiled.explain()
+    (branch,) = compiled.report()["branches"]
+    assert branch["taken"] == "then_branch" and branch["fails"].startswith("else_branch: Gemm")
+    # One condition over two sizes: no range says it.
+    either = squeezed.replace("n = Gather <axis = 0> (shape, two)", "n0 = Gather <axis = 0> (shape, two)  n1 = Gather <axis = 0> (shape, zero)  n = Mul(n0, n1)")
+    compiled = ge.compile(onnx.parser.parse_model(HEAD + f"g (float[b, 3, k] x, float[3, 4] weights) => (float[m, 4] y) {{ {either}  y = Relu(made) }}"))
+    compare(compiled.run([x[:1], weights]), [np.maximum(x[:1, :, 0] @ weights, 0)])
+    with pytest.raises(ge.Error, match="cannot run: Gemm"):
+        compiled.run([x, weights])
+    # Where data decide outside, the other side takes any sizes.
+    outer = f"""g (bool c, float[b, 3, k] x, float[3, 4] weights) => (float[m, 4] y) {{
+        y = If (c) <then_branch = t0 () => (float[m, 4] a0) {{ {squeezed}  a0 = Relu(made) }}, else_branch = e0 () => (float[m, 4] b0) {{
+            flat = Constant <value_ints = [-1, 3]> ()  r = Reshape(x, flat)  b0 = MatMul(r, weights) }}>
+    }}"""
+    wide = f32(2, 3, 2)
+    for way in WAYS:
+        compiled = ge.compile(onnx.parser.parse_model(HEAD + outer), **way)
+        for _ in range(2):
+            compare(compiled.run([np.array(True), x, weights]), [np.maximum(x[:, :, 0] @ weights, 0)])
+            compare(compiled.run([np.array(False), wide, weights]), [wide.reshape(-1, 3) @ weights])
+            with pytest.raises(ge.Error):
+                compiled.run([np.array(True), wide, weights])
+
+
 def test_ranks_of_branches_inside_a_loop_and_a_branch():
     text = f"""g (bool c, bool d, float[2, 3] x) => (float[6] y, float[n, 6] z) {{
         n = Constant <value = int64 {{3}}> ()
