@@ -108,7 +108,7 @@ Result<Compiled> run_passes(ir::Graph graph, const Options& o, const Exclusions&
   p.disabled = o.disabled;
   // An order that was asked for stays; without sharing of memory none needs less.
   if (o.topo_sorting_mode != 3 || !o.reuse_memory) p.disabled.insert("order");
-  if (!o.fusion || !o.reuse_memory) p.disabled.insert("strips");
+  if (!o.fusion || !o.reuse_memory) p.disabled.insert({"strips", "open_strips"});
   p.disabled.insert(off.rules.begin(), off.rules.end());
   p.disabled_at = off.places;
   p.scope = o.scope;

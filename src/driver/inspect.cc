@@ -44,7 +44,7 @@ std::string tasks_text(const om::ModelT& model, const om::ProgramT& p) {
       }
       return join(parts, ", ");
     };
-    out += format("{:4} lane {} {:6} {:<18} {} ({}) -> {}\n", i, t.lane, kUnits[std::min<int>(t.unit, 2)], model.kernels[static_cast<size_t>(call.kernel)], t.name, views(call.ins), views(call.outs));
+    out += format("{:4} lane {} {:6} {:<18} {} ({}) -> {}\n", i, t.lane, kUnits[std::min<int>(t.unit, 2)], model.kernels[static_cast<size_t>(call.kernel)], t.name, views(call.ins), views(call.outs) + (call.condition < 0 ? "" : format(" where {}", om::text(p, call.condition))));
   }
   return out;
 }
@@ -113,6 +113,9 @@ std::string peak_text(const om::ProgramT& p) {
     if (s->input < 0) return "";
     symbols.push_back(std::clamp(kUsual, s->min, s->max));
   }
+  // What has no part in some runs: no one expression is the peak of all.
+  for (auto& t : p.tasks)
+    if (t->alternatives[0]->condition >= 0) return "";
   auto dims = readable_sizes(p);
   if (!dims || !om::evaluate(p, symbols, values).ok()) return "";
   auto alive = [&](const om::BufferT& b, int32_t t) { return b.kind == om::BufferKind::arena && b.bytes >= 0 && (!p.reuse || (b.first <= t && t <= b.last)); };

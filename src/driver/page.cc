@@ -85,7 +85,7 @@ std::string fusions(const Json& notes) {
 std::string memory_plan(const om::ProgramT& program, const runtime::Binding& b) {
   constexpr double kWidth = 1000, kHeight = 360;
   static constexpr const char* kColors[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b07aa1", "#edc948", "#9c755f"};
-  const double tasks = std::max<double>(1, static_cast<double>(b.tasks.size())), bytes = std::max<double>(1, static_cast<double>(b.arena));
+  const double tasks = std::max<double>(1, static_cast<double>(program.tasks.size())), bytes = std::max<double>(1, static_cast<double>(b.arena));
   std::string out = format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=img aria-label=\"buffers over tasks\">\n", kWidth, kHeight + 18);
   auto task_name = [&](int32_t t) { return program.tasks[static_cast<size_t>(std::clamp<int64_t>(t, 0, static_cast<int64_t>(program.tasks.size()) - 1))]->name; };
   auto add = [&](int32_t first, int32_t last, int64_t offset, int64_t size, const std::string& title, const char* color) {
@@ -94,16 +94,16 @@ std::string memory_plan(const om::ProgramT& program, const runtime::Binding& b) 
                   (last - first + 1) / tasks * kWidth, std::max(h, 0.3), color, escaped(title));
   };
   for (size_t i = 0; i < b.buffer_offset.size(); ++i) {
-    auto& buffer = *program.buffers[i];
     if (b.buffer_offset[i] < 0 || b.buffer_bytes[i] <= 0) continue;
-    int32_t first = std::max(buffer.first, 0), last = std::max(buffer.last, first);
+    const auto alive = b.life(i);
+    int32_t first = std::max(alive.first, 0), last = std::max(alive.last, first);
     add(first, last, b.buffer_offset[i], b.buffer_bytes[i], format("{} at {}: tasks {} to {}, made by {}", bytes_text(static_cast<double>(b.buffer_bytes[i])), b.buffer_offset[i], first, last, task_name(first)), kColors[i % 8]);
   }
   for (auto& t : b.tasks) {
     if (t.work.shared > 0) add(t.task, t.task, t.shared_offset, t.work.shared, format("{} shared scratch of {}", bytes_text(static_cast<double>(t.work.shared)), task_name(t.task)), "#8888");
     if (t.work.scratch > 0) add(t.task, t.task, t.scratch_offset, t.work.scratch * b.threads, format("{} scratch of {}, for {} threads", bytes_text(static_cast<double>(t.work.scratch * b.threads)), task_name(t.task), b.threads), "#8888");
   }
-  return out + format("<text x=0 y=\"{:.0f}\">task 0</text><text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=end>task {}</text></svg>\n", kHeight + 14, kWidth, kHeight + 14, b.tasks.size());
+  return out + format("<text x=0 y=\"{:.0f}\">task 0</text><text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=end>task {}</text></svg>\n", kHeight + 14, kWidth, kHeight + 14, program.tasks.size());
 }
 
 std::string task_table(const om::Package& p, const runtime::Binding& b, const std::map<int32_t, double>& us) {

@@ -21,8 +21,8 @@ std::vector<Alive> alive_at(const runtime::Binding& b, const std::vector<std::st
   auto& p = *b.program;
   std::vector<Alive> out;
   for (size_t i = 0; i < p.buffers.size(); ++i) {
-    auto& x = *p.buffers[i];
-    if (x.kind == om::BufferKind::arena && b.buffer_bytes[i] > 0 && (!p.reuse || (x.first <= t && t <= x.last)))
+    const auto x = b.life(i);
+    if (p.buffers[i]->kind == om::BufferKind::arena && b.buffer_bytes[i] > 0 && (!p.reuse || (x.first <= t && t <= x.last)))
       out.push_back({names[i], b.buffer_bytes[i]});
   }
   for (auto& task : b.tasks) {

@@ -280,6 +280,7 @@ class Emitter {
     if (fresh) package_.model.kernels.push_back(t.spec.kernel);
     auto call = std::make_unique<om::CallT>();
     call->kernel = it->second;
+    if (t.spec.when) call->condition = exprs_.add(*t.spec.when);
     for (auto& o : t.in) call->ins.push_back(view(o));
     for (auto& o : t.out) call->outs.push_back(view(o));
     for (auto& d : t.spec.ints) call->ints.push_back(exprs_.add(d));

@@ -31,7 +31,8 @@ class Lowering {
  private:
   Status lower_node(NodeId id);
   Result<std::vector<ops::CallSpec>> calls_of(ops::LowerContext& c, NodeId id);
-  bool shares(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls, ops::LowerContext& c, std::vector<int>& temps);
+  bool of_weights_alone(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls) const;
+  bool shares(const ops::CallSpec& spec, ops::LowerContext& c, std::vector<int>& temps);
   Status add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, const std::vector<int>& temps);
   Operand operand(const Arg& a, ops::LowerContext& c, const std::vector<int>& temps);
   Operand whole(Operand o, NodeId id);
@@ -143,19 +144,27 @@ Status Lowering::lower_node(NodeId id) {
   for (auto& t : c.temps)
     temps.push_back(placement_.add_storage({plan::StorageKind::arena, -1, {}, t.dtype, product(t.dims)}));
   const bool deterministic = ops::find(n.op)->deterministic;
-  for (auto& spec : *calls)
-    if (!deterministic || !shares(spec, *calls, c, temps)) GE_RETURN_IF_ERROR(add_task(id, std::move(spec), c, temps));
+  GE_TRY(auto when, ops::when_of(n));
+  for (auto& spec : *calls) {
+    const bool same = deterministic && of_weights_alone(spec, *calls);
+    if (same && shares(spec, c, temps)) continue;
+    if (!same && !spec.when) spec.when = when;   // what others share has a part in all runs
+    GE_RETURN_IF_ERROR(add_task(id, std::move(spec), c, temps));
+  }
   return sources(c, temps);
 }
 
-// What a call makes of weights alone is made once for all nodes that want the same: true if another call did.
-bool Lowering::shares(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls, ops::LowerContext& c, std::vector<int>& temps) {
+bool Lowering::of_weights_alone(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls) const {
   if (!options_.reuse || spec.in.empty() || spec.out.size() != 1 || spec.out[0].kind != Arg::Kind::temp || spec.out[0].view || !spec.graphs.empty()) return false;
   if (std::any_of(spec.in.begin(), spec.in.end(), [](auto& a) { return a.kind != Arg::Kind::constant || a.view; })) return false;
   int writers = 0;
   for (auto& other : calls)
     for (auto& a : other.out) writers += a.kind == Arg::Kind::temp && a.index == spec.out[0].index;
-  if (writers != 1) return false;
+  return writers == 1;
+}
+
+// What a call makes of weights alone is made once for all nodes that want the same: true if another call did.
+bool Lowering::shares(const ops::CallSpec& spec, ops::LowerContext& c, std::vector<int>& temps) {
   std::string key = spec.kernel;
   for (auto& a : spec.in) key += format(" {}", weight_storage(c.constants[static_cast<size_t>(a.index)]));
   for (auto& d : spec.ints) key += format(", {}", d.text());

@@ -45,7 +45,7 @@ std::optional<RowWindow> conv_rows(const Graph& g, const Node& n, int input, int
 void cut_conv_rows(const Graph& g, const Node& from, Node& to, int axis, const RowRange& out, const RowRange& in) {
   if (auto s = conv_spatial(g, from); s.ok()) cut_window(*s, to, axis, out, in);
   auto& size = g.value(from.outputs[0]).type.dims[static_cast<size_t>(axis)];
-  if (ir::attr_int(from, "winograd", 0) && axis == 2 && size.known()) to.attrs["winograd_rows"] = size.value();
+  if (ir::attr_int(from, "winograd", 0) && axis == 2) to.attrs["winograd_rows"] = size.text();
 }
 
 namespace {
@@ -97,7 +97,7 @@ struct RunFilters {
 
 // The transformed weights, made in each run from those of a direct sum. Where the run chooses between both, the
 // convolution's sizes go with them; `rows` of axis 2, where it is not 0: a piece decides as the whole does.
-RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choose, bool kept, int64_t rows) {
+RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choose, bool kept, const Dim& rows) {
   Tensor direct = pack_conv(w, 1);
   auto& d = w.dims();
   auto& y = c.out_type(0).dims;
@@ -110,7 +110,7 @@ RunFilters filters_of_run(LowerContext& c, const Tensor& w, int tile, bool choos
     auto dilations = ir::attr_ints(c.node, "dilations");
     auto dilation = [&](size_t from_end) { return Dim(dilations.size() >= from_end ? dilations[dilations.size() - from_end] : 1); };
     auto size = y;
-    if (rows) size[2] = rows;
+    if (!rows.is(0)) size[2] = rows;
     append(ints, {Dim(d[0]), rank == 5 ? size[0] * size[2] : size[0], rank >= 4 ? size[rank - 2] : Dim(1), size[rank - 1], dilation(2), dilation(1), Dim(int64_t{kept})});
   }
   int64_t panels = (d[0] + 15) / 16;
@@ -199,7 +199,7 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   const bool kept = ir::attr_int(c.node, "winograd_kept", 0) != 0;
   const bool stored = ir::attr_int(c.node, "winograd_stored", 0) != 0;
   const bool choose = tile && !stored && !known_dims(y.dims) && 5 + tail.extras.size() <= kernels::cube::kMostOfChoice;
-  const int64_t rows = ir::attr_int(c.node, "winograd_rows", 0);
+  GE_TRY(Dim rows, Dim::parse(ir::attr_string(c.node, "winograd_rows", "0")));
   RunFilters run_filters;
   if (tile && stored) in.push_back(c.weight(pack_winograd(*weights, tile)));
   else if (tile) in.push_back((run_filters = filters_of_run(c, *weights, tile, choose, kept, rows)).transformed);
@@ -227,7 +227,7 @@ Status lower_conv(LowerContext& c, FusedTail tail) {
   append(ints, s.dilations);
   append(ints, s.pad_begin);
   ints.push_back(Dim(tail.act));
-  if (choose) append(ints, {Dim(int64_t{kept}), Dim(rows)});
+  if (choose) append(ints, {Dim(int64_t{kept}), rows});
   c.call(choose ? "cube.winograd_or_direct" : tile ? "cube.winograd" : depthwise ? "cube.depthwise" : "cube.conv", std::move(in), {out}, std::move(ints),
          {tail.p, tail.q}, encode_program(tail));
   if (cast) emit_copy(c, whole, DType::f32, c.out(), y.dtype);

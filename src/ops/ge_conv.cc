@@ -28,7 +28,7 @@ std::vector<AttrDef> attrs() {
   a.push_back({"winograd", "2 or 4: by minimal filtering with such tiles; absent or 0: a direct sum"});
   a.push_back({"winograd_stored", "1: the file holds the transformed weights; 0: each run makes them"});
   a.push_back({"winograd_kept", "1: with open sizes, made by the first run that wants them and kept in the arena"});
-  a.push_back({"winograd_rows", "size of axis 2 of the map that this is a piece of, for which it was chosen"});
+  a.push_back({"winograd_rows", "size of axis 2 of the map that this is a piece of, for which it is chosen: an expression"});
   a.push_back({"compute", "bf16: input and weights are rounded to it; absent: f32"});
   return a;
 }

@@ -78,7 +78,7 @@ Result<Spatial> read_spatial(const Node& n, const std::vector<Dim>& in, const st
 std::optional<RowWindow> window_rows(const Spatial& s, int axis) {
   auto a = static_cast<size_t>(axis - 2);
   if (axis < 2 || a >= s.rank() || !s.kernel[a].known() || !known_dims(s.pad_begin) || !known_dims(s.pad_end)) return std::nullopt;
-  return RowWindow{.extent = (s.kernel[a].value() - 1) * s.dilations[a] + 1, .stride = s.strides[a], .begin = s.pad_begin[a].value()};
+  return RowWindow{.extent = (s.kernel[a].value() - 1) * s.dilations[a] + 1, .stride = s.strides[a], .begin = s.pad_begin[a].value(), .end = s.pad_end[a].value()};
 }
 
 void cut_window(const Spatial& s, Node& to, int axis, const RowRange& out, const RowRange& in) {

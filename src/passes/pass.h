@@ -101,5 +101,6 @@ Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of a
 Result<bool> fuse(ir::Graph& g, PassContext& c);          // the rules of fusions/
 Result<bool> vector_regions(ir::Graph& g, PassContext& c);
 Result<bool> strips(ir::Graph& g, PassContext& c);        // large maps a strip of rows at a time
+Result<bool> open_strips(ir::Graph& g, PassContext& c);   // the same beside the wholes, where sizes are open
 
 }  // namespace ge::passes

@@ -42,6 +42,7 @@ std::vector<Pass> pipeline() {
       {"strips", "convolutions, pools and what is between them on large maps run a strip of rows at a time", strips},
       {"dce_last", "what the rewrites left over", dce},
       {"order", "nodes in an order that keeps the peak of memory low", order},
+      {"open_strips", "strips beside the wholes where sizes are open: each run takes what is faster for its sizes", open_strips},
       {"bodies", "all passes on nested graphs", bodies},
   };
 }

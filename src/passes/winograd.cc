@@ -102,7 +102,10 @@ class Relation {
 };
 
 // Shape of a convolution that cube.winograd takes.
-std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess& guess = kGuesses[0], const Relation* relation = nullptr) {
+using Size = std::function<double(const Dim&)>;   // of one that is not known
+
+// image: their number, where that is not known.
+std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Size& open, const Size& image) {
   if (!is_conv(g, n)) return std::nullopt;
   auto& x = g.value(n.inputs[0]).type;
   auto& y = g.value(n.outputs[0]).type;
@@ -115,10 +118,9 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess
   size_t rank = k.size();
   if (k[rank - 1] != 3 || (rank >= 4 && k[rank - 2] != 3 && k[rank - 2] != 1) || (rank == 5 && k[2] != 1)) return std::nullopt;
   Conv c;
-  const double unknown = rank == 3 ? guess.spatial * guess.spatial / 8 : guess.spatial;  // a line is longer than an edge
-  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : within(g, d, relation ? std::max(1.0, unknown * relation->to_middle(d)) : unknown); };
+  auto size = [&](const Dim& d) { return d.known() ? static_cast<double>(d.value()) : open(d); };
   c.m = static_cast<double>(k[0]), c.c = static_cast<double>(k[1]);
-  c.images = (y.dims[0].known() ? size(y.dims[0]) : within(g, y.dims[0], guess.images)) * (rank == 5 ? size(y.dims[2]) : 1);
+  c.images = (y.dims[0].known() ? size(y.dims[0]) : image(y.dims[0])) * (rank == 5 ? size(y.dims[2]) : 1);
   c.width = size(y.dims.back());
   c.two_axes = rank >= 4 && k[rank - 2] == 3;
   if (rank >= 4) c.height = size(y.dims[rank - 2]);
@@ -126,6 +128,15 @@ std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess
   if (!dilations.empty()) c.phases_w = std::min(c.width, static_cast<double>(dilations.back()));
   if (dilations.size() > 1 && c.two_axes) c.phases_h = std::min(c.height, static_cast<double>(dilations[dilations.size() - 2]));
   return c;
+}
+
+// relation: null where every map has the guess's size.
+std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Guess& guess, const Relation* relation) {
+  if (!is_conv(g, n)) return std::nullopt;
+  // A line is longer than an edge.
+  const double unknown = g.value(n.outputs[0]).type.rank() == 3 ? guess.spatial * guess.spatial / 8 : guess.spatial;
+  auto open = [&](const Dim& d) { return within(g, d, relation ? std::max(1.0, unknown * relation->to_middle(d)) : unknown); };
+  return candidate(g, n, open, [&](const Dim& d) { return within(g, d, guess.images); });
 }
 
 // The convolution for each guess that makes a difference.
@@ -201,8 +212,8 @@ double weight_bytes(const ir::Graph& g) {
 
 }  // namespace
 
-std::optional<double> winograd_cost(const ir::Graph& g, const ir::Node& n) {
-  auto conv = candidate(g, n);
+std::optional<double> winograd_cost(const ir::Graph& g, const ir::Node& n, const Size& size) {
+  auto conv = size ? candidate(g, n, size, size) : candidate(g, n, kGuesses[0], nullptr);
   int tile = static_cast<int>(ir::attr_int(n, "winograd", 0));
   if (!conv || !tile) return std::nullopt;
   return winograd_cycles(*conv, tile) + (ir::attr_int(n, "winograd_stored", 0) || ir::attr_int(n, "winograd_kept", 0) ? 0 : filter_cycles(*conv, tile));

@@ -164,10 +164,11 @@ Result<std::shared_ptr<const Binding>> Binding::make(const om::Package& package,
   }
   GE_RETURN_IF_ERROR(om::evaluate(program, symbols, b->exprs));
   GE_RETURN_IF_ERROR(check_demands(program, symbols, b->exprs));
+  GE_RETURN_IF_ERROR(b->choose_calls());
   GE_RETURN_IF_ERROR(b->bind_states(package));
   GE_RETURN_IF_ERROR(b->bind_buffers(package));
   for (int32_t t = first; t < end; ++t)
-    GE_RETURN_IF_ERROR(b->bind_task(package, t).context(format("task {} ({})", t, program.tasks[static_cast<size_t>(t)]->name)));
+    if (b->chosen_[static_cast<size_t>(t)]) GE_RETURN_IF_ERROR(b->bind_task(package, t).context(format("task {} ({})", t, program.tasks[static_cast<size_t>(t)]->name)));
   for (size_t i = 0; i < b->views.size(); ++i) {
     b->views[i].dims = b->pool_.data() + b->pool_at_[i];
     b->views[i].strides = b->views[i].dims + b->views[i].rank;
@@ -238,6 +239,46 @@ double Binding::operations() const {
   return sum;
 }
 
+Binding::Life Binding::life(size_t buffer) const {
+  auto& b = *program->buffers[buffer];
+  // Of several segments some are bound later: what the file says holds for all.
+  return touched_.empty() || (program->segments.size() > 1 && touched_[buffer].first >= 0) ? Life{b.first, b.last} : touched_[buffer];
+}
+
+// Which way each task is computed, and which buffers that leaves in use, from when to when.
+Status Binding::choose_calls() {
+  bool some = false;
+  for (auto& task : program->tasks) {
+    const om::CallT* chosen = nullptr;
+    bool excluded = false;
+    for (auto& a : task->alternatives) {
+      if (a->cpu && !(a->cpu & cpu_class())) continue;
+      if (a->condition >= static_cast<int32_t>(exprs.size())) return damaged("A condition is missing.");
+      excluded = a->condition >= 0 && exprs[static_cast<size_t>(a->condition)] == 0;
+      if (excluded) continue;
+      chosen = a.get();
+      break;
+    }
+    if (!chosen && excluded && !task->programs.empty()) return damaged(format("Task {} has a condition.", task->name));
+    if (!chosen && !excluded) return error(code::kUnsupportedOp, format("{}: no way to compute this task on this CPU.", task->name));
+    some |= !chosen;
+    chosen_.push_back(chosen);
+  }
+  if (!some) return ok();
+  touched_.resize(program->buffers.size());
+  for (size_t t = 0; t < chosen_.size(); ++t) {
+    if (!chosen_[t]) continue;
+    for (auto* list : {&chosen_[t]->ins, &chosen_[t]->outs})
+      for (auto& v : *list) {
+        if (v->buffer < 0 || static_cast<size_t>(v->buffer) >= touched_.size()) continue;
+        auto& x = touched_[static_cast<size_t>(v->buffer)];
+        if (x.first < 0) x.first = static_cast<int32_t>(t);
+        x.last = static_cast<int32_t>(t);
+      }
+  }
+  return ok();
+}
+
 Status Binding::bind_buffers(const om::Package& package) {
   auto dims_of = [&](const om::PortT& port, std::vector<int64_t>& dims) -> Result<int64_t> {
     int64_t bytes = size_of(static_cast<DType>(port.dtype));
@@ -283,6 +324,7 @@ Status Binding::bind_buffers(const om::Package& package) {
       case om::BufferKind::arena:
         if (b.bytes < 0 || static_cast<size_t>(b.bytes) >= exprs.size()) return damaged(format("Buffer {} has no size.", i));
         bytes = exprs[static_cast<size_t>(b.bytes)];
+        if (!touched_.empty() && touched_[i].first < 0) bytes = 0;   // nobody's, whatever these sizes make of it
         if ((bytes < 0 && bytes != om::kUnknown) || bytes > kMaxTensorBytes) return wrong_size(*program, i, bytes);
         if (b.first < 0 || b.last < b.first || static_cast<size_t>(b.last) >= program->tasks.size())
           return damaged(format("Buffer {} has no lifetime.", i));
@@ -396,17 +438,7 @@ Status Binding::bind_view(const om::ViewT& v, bool written, bool executor, const
 
 Status Binding::bind_task(const om::Package& package, int32_t index) {
   auto& task = *program->tasks[static_cast<size_t>(index)];
-  const om::CallT* chosen = nullptr;
-  for (auto& a : task.alternatives) {
-    if (a->cpu && !(a->cpu & cpu_class())) continue;
-    if (a->condition >= 0) {
-      if (static_cast<size_t>(a->condition) >= exprs.size()) return damaged("A condition is missing.");
-      if (exprs[static_cast<size_t>(a->condition)] == 0) continue;
-    }
-    chosen = a.get();
-    break;
-  }
-  if (!chosen) return error(code::kUnsupportedOp, "No way to compute this task on this CPU.");
+  const om::CallT* chosen = chosen_[static_cast<size_t>(index)];
   if (chosen->kernel < 0 || static_cast<size_t>(chosen->kernel) >= package.model.kernels.size()) return damaged("A kernel is missing.");
   auto& kernel_name = package.model.kernels[static_cast<size_t>(chosen->kernel)];
   BoundTask t;
@@ -463,7 +495,9 @@ Status Binding::place(const om::Package& package, const BindOptions& options) {
     auto& b = *program->buffers[i];
     if (b.kind != om::BufferKind::arena || !starts_here(b) || buffer_offset[i] >= 0) continue;
     if (buffer_bytes[i] == om::kUnknown) return damaged(format("Buffer {} has no size yet.", i));
-    arena::Interval x{b.first, std::min(b.last, last_task), buffer_bytes[i], b.align, -1};
+    const Life alive = life(i);
+    if (alive.first < 0) continue;
+    arena::Interval x{alive.first, std::min(alive.last, last_task), buffer_bytes[i], b.align, -1};
     if (!program->reuse) x.first = 0, x.last = static_cast<int32_t>(program->tasks.size());
     if (stored) {
       x.fixed = stored->offsets[i] - kept;

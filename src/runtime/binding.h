@@ -84,6 +84,10 @@ class Binding {
   int threads = 1;
   double plan_ms = 0;
   kernels::Call call(const BoundTask& task) const;   // without addresses
+  struct Life {
+    int32_t first = -1, last = -1;          // program's tasks that touch a buffer; -1: none does in these runs
+  };
+  Life life(size_t buffer) const;
   // Floating-point operations of a task, and of all: what kernels count (Kernel::operations), else 0.
   double operations(const BoundTask& task) const;
   double operations() const;
@@ -91,6 +95,7 @@ class Binding {
   std::unique_ptr<om::PlanT> plan() const;
 
  private:
+  Status choose_calls();
   Status bind_states(const om::Package& package);
   Status bind_state(const om::StatePortT& port, const om::StateT& state);
   Status bind_buffers(const om::Package& package);
@@ -101,6 +106,8 @@ class Binding {
   void place_kept(const om::Package& package);
   Status prepare_task(size_t t, const Binding* like);
   Status place(const om::Package& package, const BindOptions& options);
+  std::vector<const om::CallT*> chosen_;    // of each task of the program; null: it has no part
+  std::vector<Life> touched_;               // of each buffer; empty: as the file says, as every task has a part
   std::vector<int64_t> pool_;               // dims and strides of all views
   std::vector<size_t> pool_at_;             // where each view's dims start, until pool_ is complete
 };

@@ -81,7 +81,7 @@ void each_element(const View& v, F f) {
 template <class T>
 Buffer filled(DType t, std::vector<int64_t> dims, std::vector<T> values) {
   Buffer b = dense_buffer(t, std::move(dims));
-  std::memcpy(b.memory.data(), values.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(b.memory.data(), values.data(), values.size() * sizeof(T));
   return b;
 }
 template <class T>

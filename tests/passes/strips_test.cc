@@ -170,6 +170,136 @@ TEST(Strips, SmallMapsStayWhole) {
   EXPECT_EQ(count(c->graph, "MaxPool"), 1);
 }
 
+// Tasks that have a part in a run of these sizes.
+size_t taken(const Compiled& c, const std::map<std::string, int64_t>& sizes) {
+  auto model = open_compiled(c);
+  if (!model.ok()) return 0;
+  auto inputs = seeded_inputs(**model, sizes, 4, 1);
+  if (!inputs.ok()) return 0;
+  std::vector<std::vector<int64_t>> dims;
+  for (auto& t : *inputs) dims.emplace_back(t.dims().begin(), t.dims().end());
+  auto bound = (*model)->bind(dims);
+  return bound.ok() ? (*bound)->tasks.size() : 0;
+}
+
+// Compiled for any size in one file, with strips of some rows and as wholes: the same at every size. Sizes with strips: the last.
+void same_at_all_sizes(const std::string& text, const std::vector<std::map<std::string, int64_t>>& sizes) {
+  ir::Graph g = typed_graph(text);
+  Options whole;
+  whole.disabled = {"strips", "open_strips"};
+  auto want = compile_graph(g, whole);
+  ASSERT_TRUE(want.ok()) << want.error().text();
+  size_t cut = 0;
+  for (int64_t rows : {1, 2, 3, 4, 5, 7}) {
+    Options o;
+    o.strip_rows = rows;
+    o.verify_ir = true;
+    auto got = compile_graph(g, o);
+    ASSERT_TRUE(got.ok()) << rows << " rows: " << got.error().text();
+    cut += taken(*got, sizes.back()) > taken(*want, sizes.back());
+    EXPECT_LE(taken(*got, sizes.front()), taken(*want, sizes.front())) << rows << " rows: strips of a tiny map";
+    for (auto& s : sizes) EXPECT_TRUE(agree(*got, *want, s, 1e-5)) << rows << " rows, h " << s.at("h") << ", w " << s.at("w");
+  }
+  EXPECT_GE(cut, 4u);
+}
+
+std::vector<std::map<std::string, int64_t>> open_sizes(int64_t images = 2) {
+  std::vector<std::map<std::string, int64_t>> out;
+  for (int64_t h : {5, 7, 8, 11, 12, 13, 16, 19, 22, 24, 25, 31, 32, 33, 40, 47, 64, 65, 66, 97})
+    for (int64_t w : {6, 9}) out.push_back({{"n", images}, {"h", h}, {"w", w}});
+  return out;
+}
+
+TEST(Strips, OpenHeightsWithPadsStridesAndDilations) {
+  same_at_all_sizes(R"(graph main(%x: f32[n,3,h,w]) -> (%y) {
+  %w: f32[8,3,3,3] = random(1)
+  %v: f32[8,8,3,3] = random(2)
+  %u: f32[8,8,3,3] = random(3)
+  %a = Conv(%x, %w) {pads=[1,1,1,1]}
+  %b = Relu(%a)
+  %c = Conv(%b, %v) {pads=[2,1,2,1], dilations=[2,1]}
+  %d = Conv(%c, %u) {pads=[1,1,1,1], strides=[2,2]}
+  %y = LeakyRelu(%d)
+})", open_sizes());
+}
+
+TEST(Strips, OpenHeightsWithSkipsPoolsAndTwoSinks) {
+  same_at_all_sizes(R"(graph main(%x: f32[n,4,h,w]) -> (%y, %half) {
+  %w: f32[8,4,3,3] = random(1)
+  %v: f32[8,8,3,3] = random(2)
+  %d: f32[8,1,3,3] = random(3)
+  %one: i64[2] = [2, 3]
+  %a = Conv(%x, %w) {pads=[1,1,1,1]}
+  %b = Relu(%a)
+  %m = ReduceMean(%b, %one) {keepdims=1}
+  %g = Mul(%b, %m)
+  %c = Conv(%g, %v) {pads=[1,1,1,1]}
+  %s = Add(%c, %g)
+  %k = Conv(%s, %d) {group=8, pads=[1,1,1,1]}
+  %cat = Concat(%k, %s) {axis=1}
+  %y = LeakyRelu(%cat)
+  %p = MaxPool(%s) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}
+  %half = AveragePool(%p) {kernel_shape=[2,2], pads=[0,0,1,1], count_include_pad=1}
+})", open_sizes());
+}
+
+TEST(Strips, OpenWidthsAndNumbersOfImagesAlone) {
+  auto sizes = [](const char* size, std::initializer_list<int64_t> values) {
+    std::vector<std::map<std::string, int64_t>> out;
+    for (int64_t n : values) out.push_back({{"n", 1}, {"h", 0}, {"w", 6}, {size, n}});
+    return out;
+  };
+  constexpr const char* kChain = R"(graph main(%x: f32[{},4,40,{}]) -> (%y) {{
+  %w: f32[8,4,3,3] = random(1)
+  %v: f32[8,8,3,3] = random(2)
+  %a = Conv(%x, %w) {{pads=[1,1,1,1]}}
+  %b = Relu(%a)
+  %c = Conv(%b, %v) {{pads=[1,1,1,1], strides=[2,2]}}
+  %y = Softsign(%c)
+}})";
+  for (auto [n, w, name] : {std::tuple{"2", "w", "w"}, std::tuple{"n", "8", "n"}}) {
+    ir::Graph g = typed_graph(format(kChain, n, w));
+    Options whole, o;
+    whole.disabled = {"strips", "open_strips"};
+    auto want = compile_graph(g, whole);
+    for (int64_t rows : {2, 5}) {
+      o.strip_rows = rows;
+      o.verify_ir = true;
+      auto got = compile_graph(g, o);
+      ASSERT_TRUE(want.ok() && got.ok()) << got.error().text();
+      for (auto& s : sizes(name, {1, 2, 3, 7, 16, 33})) EXPECT_TRUE(agree(*got, *want, s, 1e-5)) << name << " " << s.at(name);
+      EXPECT_GT(taken(*got, sizes(name, {16})[0]), taken(*want, sizes(name, {16})[0]));
+    }
+  }
+}
+
+// By cost, without being asked: small maps as wholes, large ones in strips, in a fraction of the memory; more strips of more images.
+TEST(Strips, ARunChoosesByItsSizes) {
+  Options whole;
+  whole.disabled = {"strips", "open_strips"};
+  std::string open = kLarge;
+  open.replace(open.find("1,3,512,512"), 11, "n,3,h,w");
+  auto as_wholes = compile_graph(typed_graph(open), whole), by_size = compile_graph(typed_graph(open), {}), fixed = compile_graph(typed_graph(kLarge), {});
+  ASSERT_TRUE(as_wholes.ok() && by_size.ok() && fixed.ok());
+  const std::map<std::string, int64_t> small{{"n", 1}, {"h", 48}, {"w", 56}}, large{{"n", 1}, {"h", 512}, {"w", 512}}, odd{{"n", 2}, {"h", 517}, {"w", 491}};
+  EXPECT_EQ(taken(*by_size, small), taken(*as_wholes, small));
+  EXPECT_GT(taken(*by_size, large), 4 * taken(*as_wholes, large));
+  for (auto& sizes : {small, large, odd}) EXPECT_TRUE(agree(*by_size, *as_wholes, sizes, 1e-5));
+  auto arena = [](const Compiled& c, std::vector<std::vector<int64_t>> dims) {
+    auto model = open_compiled(c, 1);
+    auto bound = (*model)->bind(dims);
+    return bound.ok() ? (*bound)->arena : int64_t{-1};
+  };
+  const int64_t in_strips = arena(*by_size, {{1, 3, 512, 512}});
+  EXPECT_LT(in_strips, arena(*as_wholes, {{1, 3, 512, 512}}) / 3);
+  EXPECT_LT(in_strips, 2 * arena(*fixed, {{1, 3, 512, 512}}));
+  // Weights are transformed once for wholes and strips.
+  auto& model = by_size->package.model;
+  int transforms = 0;
+  for (auto& task : model.programs[0]->tasks) transforms += model.kernels[static_cast<size_t>(task->alternatives[0]->kernel)] == "cube.winograd_filters";
+  EXPECT_LE(transforms, 2);
+}
+
 TEST(Strips, HeightsWhoseProductsPass64Bits) {
   ir::Graph g = typed_graph(R"(graph main(%x: f32[1,3,4294967296,4]) -> (%y) {
   %w: f32[8,3,3,3] = random(1)

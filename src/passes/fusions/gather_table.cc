@@ -70,14 +70,15 @@ NodeId on_table(ir::Graph& g, NodeId id) {
     inputs.push_back(v);
   }
   ir::Type type = g.value(table).type;
-  type.dtype = out.type.dtype;
+  const ir::Type result = out.type;
+  type.dtype = result.dtype;
   NodeId made = g.insert(n.op, std::move(inputs), {type}, n.attrs, id);
   auto values = ops::evaluate(g, g.node(made));
   const ValueId made_table = g.node(made).outputs[0];
   if (values.ok() && (*values)[0].dims() == t.dims()) {
     g.make_constant(made_table, std::move((*values)[0]));
     g.erase(made);
-    return g.insert("Gather", {made_table, index}, {out.type}, {{"axis", int64_t{0}}}, id);
+    return g.insert("Gather", {made_table, index}, {result}, {{"axis", int64_t{0}}}, id);
   }
   g.erase(made);
   return {};
