@@ -280,7 +280,11 @@ class Emitter {
     if (fresh) package_.model.kernels.push_back(t.spec.kernel);
     auto call = std::make_unique<om::CallT>();
     call->kernel = it->second;
-    if (t.spec.when) call->condition = exprs_.add(*t.spec.when);
+    if (t.condition >= 0) {
+      condition_.resize(lowered_.conditions.size(), -1);
+      int& e = condition_[static_cast<size_t>(t.condition)];
+      call->condition = e = e >= 0 ? e : exprs_.add(lowered_.conditions[static_cast<size_t>(t.condition)]);
+    }
     for (auto& o : t.in) call->ins.push_back(view(o));
     for (auto& o : t.out) call->outs.push_back(view(o));
     for (auto& d : t.spec.ints) call->ints.push_back(exprs_.add(d));
@@ -303,6 +307,7 @@ class Emitter {
   std::vector<int> input_port_, output_port_;   // of the graph's inputs and outputs: their ports, or -1
   std::vector<int> buffer_of_;               // storage -> buffer
   std::map<std::pair<uint64_t, uint64_t>, int> weight_buffer_;   // by place in the weights
+  std::vector<int> condition_;               // of Lowered::conditions: their expressions
   std::vector<std::string> tensors_;
   std::set<std::string> sourced_;            // symbols that an input or a task gives
 };

@@ -32,6 +32,7 @@ struct Task {
   ops::CallSpec spec;
   std::vector<int> programs;   // of spec.graphs, once they are lowered
   bool needed = false;
+  int condition = -1;          // of Lowered::conditions; none: it has a part in every run
 };
 
 // Where a symbol that data decide comes from: dimension `axis` of what lies in the storage, or an element of it.
@@ -53,6 +54,7 @@ struct Lowered {
   std::map<int, StoredWeight> packed;        // storage -> the weight that lowering made
   std::map<std::string, Source, std::less<>> sources;
   std::vector<int> segments;                 // the task after each one's last
+  std::vector<Dim> conditions;               // for the sizes of runs
   std::map<int, int> passed;                 // output -> storage of the input that it is: handed on, not copied
   std::map<int, int> updates;                // output -> number of the input in whose memory it may be made
 };

@@ -31,6 +31,7 @@ class Lowering {
  private:
   Status lower_node(NodeId id);
   Result<std::vector<ops::CallSpec>> calls_of(ops::LowerContext& c, NodeId id);
+  Result<int> condition(const std::string& text);
   bool of_weights_alone(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls) const;
   bool shares(const ops::CallSpec& spec, ops::LowerContext& c, std::vector<int>& temps);
   Status add_task(NodeId id, ops::CallSpec spec, ops::LowerContext& c, const std::vector<int>& temps);
@@ -62,6 +63,7 @@ class Lowering {
   std::vector<int>&first_ = lowered_.first, &last_ = lowered_.last;
   std::map<StoredWeight, int> storage_of_;       // of weights that lowering made
   std::map<std::string, int> made_of_weights_;   // storage by the call that fills it
+  std::map<std::string, int> condition_of_;      // by text
   std::set<std::string> reference_;
   std::vector<int> readers_;             // of each constant: nodes that are not lowered yet
   std::vector<bool> in_memory_;          // of each storage: some task reads it where it lies
@@ -144,14 +146,28 @@ Status Lowering::lower_node(NodeId id) {
   for (auto& t : c.temps)
     temps.push_back(placement_.add_storage({plan::StorageKind::arena, -1, {}, t.dtype, product(t.dims)}));
   const bool deterministic = ops::find(n.op)->deterministic;
-  GE_TRY(auto when, ops::when_of(n));
+  GE_TRY(int when, condition(ir::attr_string(n, "when", "")));
   for (auto& spec : *calls) {
     const bool same = deterministic && of_weights_alone(spec, *calls);
     if (same && shares(spec, c, temps)) continue;
-    if (!same && !spec.when) spec.when = when;   // what others share has a part in all runs
+    // What others share has a part in all runs.
+    GE_TRY(int own, condition(spec.when));
+    const size_t before = tasks_.size();
     GE_RETURN_IF_ERROR(add_task(id, std::move(spec), c, temps));
+    for (size_t t = before; t < tasks_.size(); ++t) tasks_[t].condition = same ? -1 : own >= 0 ? own : when;
   }
   return sources(c, temps);
+}
+
+// The number of a condition: an expression, not 0 where it holds; -1: of none.
+Result<int> Lowering::condition(const std::string& text) {
+  if (text.empty()) return -1;
+  auto [it, fresh] = condition_of_.emplace(text, static_cast<int>(lowered_.conditions.size()));
+  if (fresh) {
+    GE_TRY(Dim d, Dim::parse(text));
+    lowered_.conditions.push_back(d);
+  }
+  return it->second;
 }
 
 bool Lowering::of_weights_alone(const ops::CallSpec& spec, const std::vector<ops::CallSpec>& calls) const {

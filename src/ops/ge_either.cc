@@ -1,5 +1,5 @@
 // ge.Either: input 1 in runs of sizes for which the expression of attribute "second" is not 0, else input 0. What makes
-// the other one has no part in such a run, as its nodes say by their attribute "when". Both are made where the output lies.
+// the other one has no part in such a run, as its nodes say by their attribute "when" (an expression, not 0 where they have). Both are made where the output lies.
 #include "base/text.h"
 #include "ops/shape_util.h"
 
@@ -20,10 +20,10 @@ Status infer(InferContext& c) {
 
 Status lower(LowerContext& c) {
   GE_TRY(Dim second, Dim::parse(ir::attr_string(c.node, "second", "0")));
-  GE_TRY(auto when, when_of(c.node));
+  GE_TRY(Dim when, Dim::parse(ir::attr_string(c.node, "when", "1")));
   for (int i = 0; i < 2; ++i) {
     c.call("move.copy", {c.in(i)}, {c.out()});
-    c.calls.back().when = (i == 1 ? second : equal(second, Dim(0))) * when.value_or(Dim(1));
+    c.calls.back().when = ((i == 1 ? second : equal(second, Dim(0))) * when).text();
   }
   return ok();
 }
@@ -41,12 +41,5 @@ const Register r(OpDef{.name = "ge.Either",
                        .foldable = false});
 
 }  // namespace
-
-Result<std::optional<Dim>> when_of(const Node& n) {
-  const std::string text = ir::attr_string(n, "when", "");
-  if (text.empty()) return std::optional<Dim>();
-  GE_TRY(Dim d, Dim::parse(text));
-  return std::optional(d);
-}
 
 }  // namespace ge::ops

@@ -132,7 +132,7 @@ struct CallSpec {
   std::vector<double> floats;
   std::vector<std::byte> blob;
   std::vector<std::shared_ptr<Graph>> graphs = {};   // sub-programs of an executor kernel
-  std::optional<Dim> when = {};        // it has a part in runs of sizes for which this is not 0; none: in all
+  std::string when = {};               // an expression: it has a part in runs of sizes for which this is not 0; empty: as its node
 };
 
 // A symbol that a call decides: element `element` of what lies in `from`, which is i64 and dense.
@@ -287,9 +287,6 @@ std::vector<const OpDef*> all();       // sorted by name
 std::optional<RowWindow> row_window(const Graph& g, const Node& n, int input, int axis);
 // Of an input that broadcasts to the output: its row r, or all of it where it has one for all.
 std::optional<RowWindow> broadcast_rows(const Graph& g, const Node& n, int input, int axis);
-
-// The sizes for which a node has a part in a run, as its attribute "when" says (an expression that is not 0 then); none: all.
-Result<std::optional<Dim>> when_of(const Node& n);
 
 // Emits the vector program of one node (kernel vector.program) if its op has one; false otherwise.
 Result<bool> lower_as_vector(LowerContext& c, const OpDef& def);

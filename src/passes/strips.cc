@@ -34,6 +34,7 @@ constexpr double kWorth = 0.96;           // of the cycles: more do not pay
 constexpr std::array<int64_t, 11> kCounts = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr int64_t kLeastRows = 4;         // of a strip
 constexpr int64_t kMostLeastRows = 8 * kLeastRows;   // where sizes are open
+constexpr int64_t kMostPieces = 2048;     // of nodes in one graph, where sizes are open: a file is to stay small, and to open fast
 constexpr double kSecondWay = 0.01;       // of the cycles: less does not pay for another number of strips
 constexpr double kReferenceBytes = 24 << 20;    // of one node's maps, at the size for which groups are chosen
 constexpr int64_t kLargestSize = 1 << 22;       // that is tried
@@ -272,6 +273,7 @@ struct OpenSizes {
 
   explicit OpenSizes(const ir::Graph& g) {
     auto add = [&](std::vector<std::string>& to, const Dim& d) {
+      if (d.known()) return;
       for (auto& s : symbols_of(d)) {
         auto it = g.symbols.find(s);
         const bool data = it != g.symbols.end() && it->second.data;
@@ -313,23 +315,23 @@ struct OpenSizes {
 // The size at which the largest node's maps have so many bytes, or the largest that is allowed; nothing where no size of a
 // window's maps is open.
 int64_t reference_size(const ir::Graph& g, const OpenSizes& open, int64_t rows) {
-  const auto windows = windows_of(g);
-  auto bytes = [&](int64_t size) {
-    const Rows at(g, open.at(g, size), true);
-    double most = 0;
-    for (NodeId id : windows) {
-      double sum = 0;
-      for (auto* list : {&g.node(id).inputs, &g.node(id).outputs})
-        for (ValueId v : *list) sum += v ? at.map(v).bytes : 0;
-      most = std::max(most, sum);
-    }
-    return most;
-  };
-  constexpr int64_t kSmallest = 64, kTested = 96;
-  if (windows.empty() || (open.others.empty() && open.images.empty())) return 0;
+  constexpr int64_t kSmallest = 64, kUsual = 512, kTested = 96;
+  if (open.others.empty() && open.images.empty()) return 0;
   if (rows > 0) return open.others.empty() ? 2 : kTested;
+  auto bytes = [&](const Rows& at, NodeId id) {
+    double sum = 0;
+    for (auto* list : {&g.node(id).inputs, &g.node(id).outputs})
+      for (ValueId v : *list) sum += v ? at.map(v).bytes : 0;
+    return sum;
+  };
+  NodeId largest;
+  double most = 0;
+  const Rows usual(g, open.at(g, open.others.empty() ? 1 : kUsual), true);
+  for (NodeId id : windows_of(g))
+    if (double here = bytes(usual, id); here > most) most = here, largest = id;
+  if (!largest) return 0;
   int64_t size = open.others.empty() ? 2 : kSmallest;
-  while (size < kLargestSize && bytes(size) < kReferenceBytes) size += size / 2;
+  while (size < kLargestSize && bytes(Rows(g, open.at(g, size), true), largest) < kReferenceBytes) size += size / 2;
   return size;
 }
 
@@ -358,27 +360,22 @@ std::vector<Rows> samples_of(const ir::Graph& g, const OpenSizes& open, const Gr
 
 namespace {
 
-// The groups in strips, in the ways given for each, or the graph as it was.
+// The groups in strips, in the ways given for each, those that can be.
 bool cut_all(ir::Graph& g, std::vector<std::vector<Group>> groups, const OpenSizes& open, PassContext& c) {
-  std::erase_if(groups, [](auto& ways) { return ways.empty(); });
-  if (groups.empty()) return false;
-  const ir::Graph before = g;
-  const Trace trace = c.trace;
-  for (size_t i = 0; i < groups.size();) {
-    auto& ways = groups[i];
-    std::vector<std::vector<Rows>> samples;
-    for (auto& way : ways) samples.push_back(way.open ? samples_of(before, open, way) : std::vector<Rows>(1, Rows(before, open.only_images(before, 1), true)));
-    if (cut(g, ways, samples, c.trace)) {
-      ++i;
-      continue;
+  bool changed = false;
+  for (auto& ways : groups) {
+    bool done = ways.empty();
+    while (!done) {
+      std::vector<std::vector<Rows>> samples;
+      for (auto& way : ways) samples.push_back(way.open ? samples_of(g, open, way) : std::vector<Rows>(1, Rows(g, open.only_images(g, 1), true)));
+      done = cut(g, ways, samples, c.trace);
+      changed |= done;
+      // Larger strips may do, whose windows reach no further than one of them.
+      for (auto& way : ways) way.least_rows *= 2;
+      done |= !ways[0].open || ways[0].least_rows > kMostLeastRows;
     }
-    // Larger strips may do, whose windows reach no further than one of them.
-    for (auto& way : ways) way.least_rows *= 2;
-    if (!ways[0].open || ways[0].least_rows > kMostLeastRows) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
-    g = before, c.trace = trace;
-    i = 0;
   }
-  return !groups.empty();
+  return changed;
 }
 
 }  // namespace
@@ -420,6 +417,23 @@ Result<bool> open_strips(ir::Graph& g, PassContext& c) {
     std::vector<Rows> scales;
     for (double k : kScales) scales.emplace_back(g, open.at(g, static_cast<int64_t>(k * static_cast<double>(size))), true);
     for (auto& group : cutter.choose()) groups.push_back(cutter.ways(group, scales, false));
+    // The largest maps gain most.
+    auto bytes = [&](auto& ways) {
+      double sum = 0;
+      if (!ways.empty())
+        for (NodeId id : ways[0].nodes) sum += cutter.rows().map(g.node(id).outputs[0]).bytes;
+      return sum / std::max<double>(1, ways.empty() ? 1 : static_cast<double>(ways[0].nodes.size()));
+    };
+    std::stable_sort(groups.begin(), groups.end(), [&](auto& a, auto& b) { return bytes(a) > bytes(b); });
+    int64_t left = kMostPieces;
+    for (auto& ways : groups) {
+      std::erase_if(ways, [&](auto& way) {
+        const int64_t pieces = way.count * static_cast<int64_t>(way.nodes.size());
+        if (pieces > left) return true;
+        left -= pieces;
+        return false;
+      });
+    }
   }
   return cut_all(g, std::move(groups), open, c);
 }

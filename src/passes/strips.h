@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/op.h"
@@ -64,7 +65,7 @@ struct Strip {
 // A graph whose open sizes are numbers: heights of maps, and the rows that strips of them take.
 class Rows {
  public:
-  Rows(const ir::Graph& g, Sizes sizes, bool any_size) : g_(g), sizes_(std::move(sizes)), any_size_(any_size), maps_(g.value_capacity()), steps_(g.node_capacity()) {}
+  Rows(const ir::Graph& g, Sizes sizes, bool any_size) : g_(g), sizes_(std::move(sizes)), any_size_(any_size) {}
   const Map& map(ValueId v) const;
   // any_size: small maps too.
   const Step& step(NodeId id) const;
@@ -87,8 +88,8 @@ class Rows {
   const ir::Graph& g_;
   const Sizes sizes_;
   const bool any_size_;
-  mutable std::vector<std::optional<Map>> maps_;
-  mutable std::vector<std::optional<Step>> steps_;
+  mutable std::unordered_map<int32_t, Map> maps_;     // of what was asked for
+  mutable std::unordered_map<int32_t, Step> steps_;
 };
 
 // Cycles that reading or writing `bytes` of a tensor of `whole` bytes takes beyond the work on them.
@@ -97,7 +98,7 @@ double from_memory(double bytes, double whole);
 // Puts a group's strips in its place, or, where it is open, beside it. ways: the same nodes, each with another number of strips; the
 // last one whose sizes a run has is taken, and the nodes as they are where it has those of none. samples: of each way, the
 // graph at several sizes, by which places of rows are found as expressions; one where nothing is open. False: there are no such
-// expressions, and the graph is half done.
+// expressions, and the graph does what it did.
 bool cut(ir::Graph& g, const std::vector<Group>& ways, const std::vector<std::vector<Rows>>& samples, Trace& trace);
 
 }  // namespace ge::passes::cutting

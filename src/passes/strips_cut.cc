@@ -27,9 +27,6 @@ RowRange hull(const RowRange& a, const RowRange& b) {
   return b.count() <= 0 ? a : RowRange{std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
-size_t at(NodeId n) { return static_cast<size_t>(n.v); }
-size_t at(ValueId v) { return static_cast<size_t>(v.v); }
-
 }  // namespace
 
 double from_memory(double bytes, double whole) {
@@ -38,15 +35,13 @@ double from_memory(double bytes, double whole) {
 }
 
 const Map& Rows::map(ValueId v) const {
-  auto& m = maps_[at(v)];
-  if (!m) m = map_of(v);
-  return *m;
+  auto found = maps_.find(v.v);
+  return found != maps_.end() ? found->second : maps_.emplace(v.v, map_of(v)).first->second;
 }
 
 const Step& Rows::step(NodeId id) const {
-  auto& s = steps_[at(id)];
-  if (!s) s = step_of(id);
-  return *s;
+  auto found = steps_.find(id.v);
+  return found != steps_.end() ? found->second : steps_.emplace(id.v, step_of(id)).first->second;
 }
 
 std::optional<double> Rows::size(const Dim& d) const {
@@ -505,8 +500,13 @@ bool cut(ir::Graph& g, const std::vector<Group>& ways, const std::vector<std::ve
     return none;
   };
   auto when = [](const Dim& d) { return d.is(1) ? std::string() : d.text(); };
-  for (size_t i = 0; i < ways.size(); ++i)
-    if (!cuts[i].make(when(conditions[i] * none_behind(i + 1)))) return false;
+  const size_t nodes = g.node_capacity();
+  for (size_t i = 0; i < ways.size(); ++i) {
+    if (cuts[i].make(when(conditions[i] * none_behind(i + 1)))) continue;
+    // Nobody reads what was made so far.
+    for (size_t k = g.node_capacity(); k-- > nodes;) g.erase(NodeId{static_cast<int32_t>(k)});
+    return false;
+  }
   std::vector<std::string> origins;
   for (NodeId id : group.nodes) {
     auto names = origins_of(g.node(id));
