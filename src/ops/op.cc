@@ -77,6 +77,20 @@ Result<int> normalize_axis(const InferContext& c, int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+namespace {
+
+// d is min(n, whole) for a number n of 2 or more.
+bool is_cut_off(const Dim& d, const Dim& whole) {
+  auto terms = d.terms();
+  if (terms.size() != 1 || terms[0].coefficient != 1 || terms[0].atoms.size() != 1) return false;
+  auto& atom = *terms[0].atoms[0];
+  if (!atom.symbol.empty() || atom.call != DimCall::min || atom.args.size() != 2) return false;
+  auto &a = atom.args[0], &b = atom.args[1];
+  return (a.known() && a.value() >= 2 && b == whole) || (b.known() && b.value() >= 2 && a == whole);
+}
+
+}  // namespace
+
 Result<std::vector<Dim>> broadcast_dims(const InferContext& c, const std::vector<Dim>& a,
                                         const std::vector<Dim>& b) {
   size_t n = std::max(a.size(), b.size());
@@ -87,8 +101,9 @@ Result<std::vector<Dim>> broadcast_dims(const InferContext& c, const std::vector
     if (x.known() && y.known() && !x.is(1) && !y.is(1) && !(x == y))
       return c.fail(format("shapes {} and {} do not broadcast (axis {}: {} against {})", text(a), text(b), i,
                            x.text(), y.text()));
-    // Where neither can be 1 they must be equal.
-    const bool equal = !(x == y) && lower_bound(c.graph, x) >= 2 && lower_bound(c.graph, y) >= 2;
+    if (is_cut_off(x, y)) std::swap(x, y);
+    // Where neither can be 1, or both are, they must be equal.
+    const bool equal = !(x == y) && (is_cut_off(y, x) || (lower_bound(c.graph, x) >= 2 && lower_bound(c.graph, y) >= 2));
     out[i] = broadcast(x, y);
     if (equal) {
       GE_TRY(out[i], unify(c, x, y, format("axis {}", i)));
