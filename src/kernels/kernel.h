@@ -23,7 +23,8 @@ struct Call {
   std::span<const int64_t> ints;     // parameters, in the order that the kernel's comment gives
   std::span<const double> floats;
   std::span<const std::byte> blob;   // e.g. a vector program
-  const void* state = nullptr;       // Work::state of this task
+  // Work::state of this task; when it is prepared, what it was for other sizes (parts of it may be shared), or null.
+  const void* state = nullptr;
   std::byte* shared = nullptr;       // Work::shared bytes, 64-byte aligned, one for all workers
   std::byte* scratch = nullptr;      // Work::scratch bytes, 64-byte aligned, the worker's own
 };

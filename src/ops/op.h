@@ -96,10 +96,11 @@ struct Strided {
 // ---------------------------------------------------------------------------------------------
 // Rows are positions along one axis. Row r of an output depends on those rows i of an input for which i * scale lies in
 // [r * stride - begin, r * stride - begin + extent); what lies outside of the input is padding: `begin` rows before it and
-// `end` behind it. Or on the whole input (weights).
+// `end` behind it, where it is padding that says how many rows there are. Or on the whole input (weights).
 struct RowWindow {
   bool whole = false;
-  int64_t extent = 1, stride = 1, begin = 0, scale = 1, end = 0;
+  int64_t extent = 1, stride = 1, begin = 0, scale = 1;
+  std::optional<int64_t> end = std::nullopt;
 };
 struct RowRange {
   int64_t begin = 0, end = 0;

@@ -214,11 +214,20 @@ std::vector<std::vector<double>> Cutter::shares(Group group, const std::vector<R
 std::vector<Group> Cutter::ways(const Group& group, const std::vector<Rows>& scales, bool always) const {
   Group way = group;
   way.open = true;
+  // Where each begins: the bytes of the group's largest map.
+  auto bytes_at = [&](size_t scale) {
+    double bytes = scale < scales.size() ? 0 : HUGE_VAL;
+    for (NodeId id : group.nodes)
+      for (ValueId v : g_.node(id).outputs)
+        if (scale < scales.size()) bytes = std::max(bytes, scales[scale].map(v).bytes);
+    return bytes;
+  };
   if (rows_ > 0) {
-    way.count = std::min<int64_t>(group.count, 2 + rows_ % 3);
-    way.even = 1, way.least_rows = rows_;
     Group more = way;
-    more.count = way.count + 1, more.least_rows = 3 * rows_;   // two ways are tested too
+    if (always) more.count = way.count + 1, more.least_bytes = bytes_at(1);
+    else way.count = std::min<int64_t>(group.count, 2 + rows_ % 3), way.least_rows = rows_, more.count = way.count + 1, more.least_rows = 3 * rows_;
+    if (!always) way.even = 1;
+    more.even = 1;
     return {way, more};
   }
   const auto share = shares(group, scales);
@@ -235,15 +244,10 @@ std::vector<Group> Cutter::ways(const Group& group, const std::vector<Rows>& sca
   for (size_t i = first; i < (always ? first + 1 : kCounts.size()); ++i)
     for (size_t j = i + 1; j < kCounts.size(); ++j)
       if (total(i, j) < total(one, two) - (one == two ? kSecondWay * static_cast<double>(scales.size()) : 0)) one = i, two = j;
-  // Where each begins: the bytes of the group's largest map.
   auto begins = [&](auto better) {
     size_t from = scales.size();
     while (from > 0 && better(from - 1)) --from;
-    double bytes = from == scales.size() ? HUGE_VAL : 0;
-    for (NodeId id : group.nodes)
-      for (ValueId v : g_.node(id).outputs)
-        if (from < scales.size()) bytes = std::max(bytes, scales[from].map(v).bytes);
-    return bytes;
+    return bytes_at(from);
   };
   std::vector<Group> out;
   way.even = kEven, way.least_rows = kLeastRows;
@@ -392,7 +396,7 @@ Result<bool> strips(ir::Graph& g, PassContext& c) {
     for (int64_t n : kImages) scales.emplace_back(g, open.only_images(g, n), true);
     for (auto& group : cutter.choose()) {
       std::vector<Group> ways{group};
-      if (!open.images.empty() && c.options.strip_rows == 0 && std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) { return !g.value(g.node(id).outputs[0]).type.dims[0].known(); })) {
+      if (!open.images.empty() && std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) { return !g.value(g.node(id).outputs[0]).type.dims[0].known(); })) {
         auto two = cutter.ways(group, scales, true);
         if (two.size() == 2) ways = two;
       }

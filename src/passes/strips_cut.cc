@@ -160,7 +160,7 @@ std::map<int, int64_t> Rows::ends(const Group& group, int64_t k) const {
 
 RowRange Rows::read(const Group& group, NodeId id, const Input& in, const RowRange& made) const {
   auto out = ops::rows_read(in.window, made, height(in.value));
-  if (group.open && out.count() > 0 && made.end == height(g_.node(id).outputs[0])) out.end = height(in.value);
+  if (group.open && in.window.end && out.count() > 0 && made.end == height(g_.node(id).outputs[0])) out.end = height(in.value);
   return out;
 }
 
@@ -414,7 +414,7 @@ void Cut::piece(int64_t k, NodeId id) {
       if (i == 0) {
         first = read[0];
         // The padding that the whole has there, whether or not a window reaches it.
-        if (group_.open && k + 1 == group_.count) first.end = (made[0].end - 1) * in.window.stride - in.window.begin + in.window.extent - in.window.end;
+        if (group_.open && k + 1 == group_.count && in.window.end) first.end = (made[0].end - 1) * in.window.stride - in.window.begin + in.window.extent - *in.window.end;
       }
       auto here = held_.find(inputs[i].v);
       inputs[i] = here == held_.end() ? rows_of(in.value, in.value, whole(in.value), read, k) : rows_of(in.value, here->second.value, here->second.rows, read, k);

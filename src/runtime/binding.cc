@@ -197,13 +197,14 @@ Status Binding::prepare_task(size_t t, const Binding* like) {
     task.work.chunks = 0;
     return ok();
   }
-  const kernels::Call mine = call(task);
-  if (like && t < like->tasks.size() && like->tasks[t].call == task.call) {
-    const kernels::Call theirs = like->call(like->tasks[t]);
+  kernels::Call mine = call(task);
+  if (const BoundTask* other = like ? like->bound(task.task) : nullptr; other && other->call == task.call) {
+    const kernels::Call theirs = like->call(*other);
     if (std::equal(mine.ints.begin(), mine.ints.end(), theirs.ints.begin(), theirs.ints.end()) && same_operands(mine.in, theirs.in) && same_operands(mine.out, theirs.out)) {
-      task.work = like->tasks[t].work;
+      task.work = other->work;
       return ok();
     }
+    mine.state = theirs.state;
   }
   auto work = task.kernel->prepare(mine);
   if (!work.ok()) {
@@ -216,6 +217,11 @@ Status Binding::prepare_task(size_t t, const Binding* like) {
   if (w.chunks < 0 || w.scratch < 0 || w.shared < 0 || w.scratch > kMaxTensorBytes || w.shared > kMaxTensorBytes)
     return damaged(format("Task {} asks for impossible scratch.", name));
   return ok();
+}
+
+const BoundTask* Binding::bound(int32_t task) const {
+  auto it = std::lower_bound(tasks.begin(), tasks.end(), task, [](auto& a, int32_t b) { return a.task < b; });
+  return it != tasks.end() && it->task == task ? &*it : nullptr;
 }
 
 kernels::Call Binding::call(const BoundTask& task) const {

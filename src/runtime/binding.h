@@ -84,6 +84,7 @@ class Binding {
   int threads = 1;
   double plan_ms = 0;
   kernels::Call call(const BoundTask& task) const;   // without addresses
+  const BoundTask* bound(int32_t task) const;        // of the program; null where it has no part
   struct Life {
     int32_t first = -1, last = -1;          // program's tasks that touch a buffer; -1: none does in these runs
   };

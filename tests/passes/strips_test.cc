@@ -49,7 +49,7 @@ TEST(Strips, WindowsWithPadsStridesAndDilations) {
 }
 
 TEST(Strips, SkipsPoolsAndTransposedConvolutions) {
-  same_in_strips(R"(graph main(%x: f32[n,3,26,20]) -> (%y, %small) {
+  constexpr const char* kUnet = R"(graph main(%x: f32[n,3,26,20]) -> (%y, %small) {
   %w: f32[8,3,3,3] = random(1)
   %v: f32[16,8,3,3] = random(2)
   %t: f32[16,8,4,4] = random(3)
@@ -62,7 +62,9 @@ TEST(Strips, SkipsPoolsAndTransposedConvolutions) {
   %c = Concat(%up, %b) {axis=1}
   %d = Conv(%c, %u) {pads=[1,1,1,1]}
   %y = LeakyRelu(%d)
-})", {{"n", 2}});
+})";
+  // Two images are cut into more strips than one.
+  for (int64_t images : {1, 2, 3}) same_in_strips(kUnet, {{"n", images}});
 }
 
 TEST(Strips, WindowsThatLeaveRowsOut) {

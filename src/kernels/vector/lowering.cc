@@ -542,4 +542,8 @@ Result<std::shared_ptr<const Compiled>> compile(const Program& p, std::span<cons
   return Lowering(p, operands, current_table(), options.stream).run();
 }
 
+bool fits(const Compiled& c, std::span<const OperandSpec> operands, CompileOptions options) {
+  return c.table == &current_table() && c.stream == options.stream && std::equal(c.operands.begin(), c.operands.end(), operands.begin(), operands.end());
+}
+
 }  // namespace ge::kernels::vector

@@ -147,6 +147,7 @@ class ProgramBuilder {
 struct OperandSpec {
   DType dtype = DType::f32;
   bool broadcast = false;
+  bool operator==(const OperandSpec&) const = default;
 };
 
 struct CompileOptions {
@@ -157,6 +158,8 @@ struct CompileOptions {
 struct Compiled;
 Result<std::shared_ptr<const Compiled>> compile(const Program& p, std::span<const OperandSpec> operands,
                                                 CompileOptions options = {});
+// Whether compile() would give the same for the program that it was made of.
+bool fits(const Compiled& c, std::span<const OperandSpec> operands, CompileOptions options = {});
 
 struct TileOperand {
   std::byte* data = nullptr;     // row 0, column 0; inputs are not written

@@ -80,10 +80,8 @@ Result<Program> unrolled(const Program& p, int64_t cols, const std::vector<bool>
   return b.finish(inputs, outputs, kUnrolledOperands);
 }
 
-std::shared_ptr<const ShortRows> ShortRows::plan(const Program& p, const Geometry& g, const Call& call) {
+std::shared_ptr<const ShortRows> ShortRows::plan(const Program& p, const Geometry& g, const Call& call, const ShortRows* before) {
   if (g.outer.empty() || g.row.size() != 1 || g.row_size < 2 || g.row_size > kShortRow || g.outer.back().size < kFewRows) return nullptr;
-  auto program = unrolled(p, g.row_size, g.single);
-  if (!program.ok()) return nullptr;
   auto s = std::make_shared<ShortRows>();
   s->g_ = g;
   s->inputs_ = call.in.size();
@@ -109,9 +107,15 @@ std::shared_ptr<const ShortRows> ShortRows::plan(const Program& p, const Geometr
     }
     s->operands_.push_back(o);
   }
-  auto compiled = compile(*program, specs);
-  if (!compiled.ok()) return nullptr;
-  s->compiled_ = *std::move(compiled);
+  if (before && before->g_.row_size == g.row_size && before->g_.single == g.single && fits(*before->compiled_, specs)) {
+    s->compiled_ = before->compiled_;
+  } else {
+    auto program = unrolled(p, g.row_size, g.single);
+    if (!program.ok()) return nullptr;
+    auto compiled = compile(*program, specs);
+    if (!compiled.ok()) return nullptr;
+    s->compiled_ = *std::move(compiled);
+  }
   const int64_t own = round64(scratch_bytes(*s->compiled_, s->block_));
   for (Operand& o : s->operands_)
     if (o.buffer >= 0) o.buffer += own;

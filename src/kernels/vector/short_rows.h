@@ -19,8 +19,8 @@ Result<Program> unrolled(const Program& p, int64_t cols, const std::vector<bool>
 
 class ShortRows {
  public:
-  // Null where it does not apply, or would not pay.
-  static std::shared_ptr<const ShortRows> plan(const Program& p, const Geometry& g, const Call& call);
+  // Null where it does not apply, or would not pay. before: of the same program for other sizes, or null.
+  static std::shared_ptr<const ShortRows> plan(const Program& p, const Geometry& g, const Call& call, const ShortRows* before);
   int64_t chunks() const { return chunks_; }
   int64_t scratch() const { return scratch_; }
   void run(const Call& call, int64_t chunk) const;

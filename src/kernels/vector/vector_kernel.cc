@@ -145,6 +145,7 @@ Result<Work> prepare(const Call& call) {
     for (const View& v : *views)
       if (size_of(v.dtype) <= 0) return error(code::kParse, "vector.program: an operand is absent");
   auto p = std::make_shared<Plan>();
+  auto* before = static_cast<const Plan*>(call.state);   // of the same task for other sizes
   GE_TRY(p->g, make_geometry(call.in, call.out, call.ints[0]));
   p->inputs = call.in.size();
   for (const View& v : call.in) p->element.push_back(size_of(v.dtype));
@@ -162,7 +163,7 @@ Result<Work> prepare(const Call& call) {
     w.chunks = 0;
     return w;
   }
-  if (reduces && (p->short_rows = ShortRows::plan(program, p->g, call))) {
+  if (reduces && (p->short_rows = ShortRows::plan(program, p->g, call, before ? before->short_rows.get() : nullptr))) {
     w.chunks = p->short_rows->chunks();
     w.scratch = p->short_rows->scratch();
     w.state = std::move(p);
@@ -170,7 +171,11 @@ Result<Work> prepare(const Call& call) {
   }
   p->tile_rows = p->g.outer.empty() ? 1 : p->g.outer.back().size;
   choose_access(*p, call.ints[0] == 0);
-  GE_TRY(p->compiled, compile(program, specs(), {.stream = streams(*p)}));
+  const CompileOptions options{.stream = streams(*p)};
+  if (before && before->compiled && fits(*before->compiled, specs(), options)) p->compiled = before->compiled;
+  else {
+    GE_TRY(p->compiled, compile(program, specs(), options));
+  }
   lay_out(*p);
   choose_chunks(*p, cycles_per_element(program));
   w.chunks = p->chunks;
