@@ -51,11 +51,7 @@ class Cutter {
   // largest: bytes of one node's maps, the most; rows: PassOptions::strip_rows.
   Cutter(const ir::Graph& g, int64_t rows, Sizes sizes) : g_(g), rows_(rows), order_(g.order()), at_(g, std::move(sizes), rows > 0) {
     for (NodeId id : order_) {
-      at_.step(id);
-      double bytes = 0;
-      for (auto* list : {&g.node(id).inputs, &g.node(id).outputs})
-        for (ValueId v : *list) bytes += v ? at_.map(v).bytes : 0;
-      if (bytes > largest_) largest_ = bytes, largest_node_ = id;
+      if (double bytes = at_.bytes(id); bytes > largest_) largest_ = bytes, largest_node_ = id;
     }
   }
   std::vector<Group> choose() const;
@@ -189,12 +185,6 @@ std::vector<Group> Cutter::choose() const {
 
 // What strips take of what wholes do, for each number of strips at each scale; infinite where they do not pay.
 std::vector<std::vector<double>> Cutter::shares(Group group, const std::vector<Rows>& scales) const {
-  auto largest = [&](const Rows& at) {
-    double bytes = 0;
-    for (auto* list : {&g_.node(largest_node_).inputs, &g_.node(largest_node_).outputs})
-      for (ValueId v : *list) bytes += v ? at.map(v).bytes : 0;
-    return bytes;
-  };
   std::vector<std::vector<double>> out;
   for (int64_t count : kCounts) {
     group.count = count;
@@ -204,7 +194,7 @@ std::vector<std::vector<double>> Cutter::shares(Group group, const std::vector<R
       bool fits = true;
       for (NodeId id : group.nodes) alone += at.step(id).alone, fits &= at.step(id).fits;
       fits = fits && at.height(at.lowest(group)) >= count * kLeastRows;
-      const Cost c = fits ? cost(at, group, largest(at)) : Cost{HUGE_VAL, 0};
+      const Cost c = fits ? cost(at, group, at.bytes(largest_node_)) : Cost{HUGE_VAL, 0};
       row.push_back(c.cycles < kWorth * alone ? (c.cycles + c.memory) / alone : HUGE_VAL);
     }
   }
@@ -295,24 +285,25 @@ struct OpenSizes {
         if (v && g.value(v).type.ranked && g.value(v).type.rank() > kAxis)
           for (auto& d : g.value(v).type.dims) add(others, d);
   }
-  // All others as large, of one image; where no others are, so many images.
-  Sizes at(const ir::Graph& g, int64_t size) const {
-    Sizes out;
-    auto within = [&](const std::string& s, int64_t n) {
-      auto it = g.symbols.find(s);
-      return it == g.symbols.end() ? n : std::clamp(n, it->second.min, it->second.max);
-    };
-    for (auto& s : images) out[s] = within(s, others.empty() ? std::max<int64_t>(size, 1) : 1);
-    for (auto& s : others) out[s] = within(s, size);
-    return out;
-  }
   Sizes only_images(const ir::Graph& g, int64_t count) const {
     Sizes out;
-    for (auto& s : images) {
-      auto it = g.symbols.find(s);
-      out[s] = it == g.symbols.end() ? count : std::clamp(count, it->second.min, it->second.max);
-    }
+    set(out, g, images, count);
     return out;
+  }
+  // All others as large, of one image; where no others are, so many images.
+  Sizes at(const ir::Graph& g, int64_t size) const {
+    Sizes out = only_images(g, others.empty() ? std::max<int64_t>(size, 1) : 1);
+    set(out, g, others, size);
+    return out;
+  }
+
+ private:
+  // The nearest to n that their ranges allow.
+  static void set(Sizes& sizes, const ir::Graph& g, const std::vector<std::string>& symbols, int64_t n) {
+    for (auto& s : symbols) {
+      auto it = g.symbols.find(s);
+      sizes[s] = it == g.symbols.end() ? n : std::clamp(n, it->second.min, it->second.max);
+    }
   }
 };
 
@@ -322,20 +313,14 @@ int64_t reference_size(const ir::Graph& g, const OpenSizes& open, int64_t rows) 
   constexpr int64_t kSmallest = 64, kUsual = 512, kTested = 96;
   if (open.others.empty() && open.images.empty()) return 0;
   if (rows > 0) return open.others.empty() ? 2 : kTested;
-  auto bytes = [&](const Rows& at, NodeId id) {
-    double sum = 0;
-    for (auto* list : {&g.node(id).inputs, &g.node(id).outputs})
-      for (ValueId v : *list) sum += v ? at.map(v).bytes : 0;
-    return sum;
-  };
   NodeId largest;
   double most = 0;
   const Rows usual(g, open.at(g, open.others.empty() ? 1 : kUsual), true);
   for (NodeId id : windows_of(g))
-    if (double here = bytes(usual, id); here > most) most = here, largest = id;
+    if (double here = usual.bytes(id); here > most) most = here, largest = id;
   if (!largest) return 0;
   int64_t size = open.others.empty() ? 2 : kSmallest;
-  while (size < kLargestSize && bytes(Rows(g, open.at(g, size), true), largest) < kReferenceBytes) size += size / 2;
+  while (size < kLargestSize && Rows(g, open.at(g, size), true).bytes(largest) < kReferenceBytes) size += size / 2;
   return size;
 }
 
@@ -360,10 +345,6 @@ std::vector<Rows> samples_of(const ir::Graph& g, const OpenSizes& open, const Gr
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 // The groups in strips, in the ways given for each, those that can be.
 bool cut_all(ir::Graph& g, std::vector<std::vector<Group>> groups, const OpenSizes& open, PassContext& c) {
   bool changed = false;
@@ -386,8 +367,6 @@ bool cut_all(ir::Graph& g, std::vector<std::vector<Group>> groups, const OpenSiz
 
 Result<bool> strips(ir::Graph& g, PassContext& c) {
   const OpenSizes open(g);
-  const ir::Graph before = g;
-  const Trace trace = c.trace;
   // Maps of which all but the number is known, for one of them; more of them may want more strips.
   std::vector<std::vector<Group>> groups;
   {
@@ -403,6 +382,9 @@ Result<bool> strips(ir::Graph& g, PassContext& c) {
       groups.push_back(std::move(ways));
     }
   }
+  if (groups.empty()) return false;
+  const ir::Graph before = g;
+  const Trace trace = c.trace;
   if (!cut_all(g, std::move(groups), open, c)) return false;
   // A whole input and a whole output beside the strips may be more than two maps were; much more is no gain.
   auto peak = [](const ir::Graph& graph) { return static_cast<double>(memory_peak(graph, graph.order())); };

@@ -44,7 +44,7 @@ struct Group {
   std::vector<NodeId> nodes;
   std::vector<ValueId> sinks;
   int64_t count = 0;
-  int64_t even = 0;                       // strips of the lowest sink begin at multiples of it; 0: as its height says
+  int64_t even = 1;                       // strips of the lowest sink begin at multiples of it
   // Open: sizes are, so that the run chooses. Strips of at least so many rows, of maps of which the largest has at least
   // so many bytes; no bytes: always.
   bool open = false;
@@ -70,6 +70,7 @@ class Rows {
   // any_size: small maps too.
   const Step& step(NodeId id) const;
   int64_t height(ValueId v) const { return map(v).height; }
+  double bytes(NodeId id) const;                                   // of the maps that it reads and makes
   ValueId lowest(const Group& group) const;                        // sink
   int64_t boundary(const Group& group, int64_t k) const;           // where strip k of the lowest sink ends
   RowRange read(const Group& group, NodeId id, const Input& in, const RowRange& made) const;

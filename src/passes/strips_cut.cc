@@ -44,6 +44,13 @@ const Step& Rows::step(NodeId id) const {
   return found != steps_.end() ? found->second : steps_.emplace(id.v, step_of(id)).first->second;
 }
 
+double Rows::bytes(NodeId id) const {
+  double sum = 0;
+  for (auto* list : {&g_.node(id).inputs, &g_.node(id).outputs})
+    for (ValueId v : *list) sum += v ? map(v).bytes : 0;
+  return sum;
+}
+
 std::optional<double> Rows::size(const Dim& d) const {
   if (d.known()) return static_cast<double>(d.value());
   auto n = d.eval([&](std::string_view name) -> std::optional<int64_t> {

@@ -101,10 +101,9 @@ class Relation {
   double middle_ = 0;
 };
 
-// Shape of a convolution that cube.winograd takes.
 using Size = std::function<double(const Dim&)>;   // of one that is not known
 
-// image: their number, where that is not known.
+// Shape of a convolution that cube.winograd takes. image: their number, where that is not known.
 std::optional<Conv> candidate(const ir::Graph& g, const ir::Node& n, const Size& open, const Size& image) {
   if (!is_conv(g, n)) return std::nullopt;
   auto& x = g.value(n.inputs[0]).type;
