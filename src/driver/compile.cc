@@ -50,6 +50,7 @@ Json report(const ir::Graph& g, const passes::Trace& trace, const lower::LowerRe
   for (auto& f : trace.all_fused()) {
     r["fused"].push_back({{"rule", f.rule}, {"node", f.node}, {"origins", f.origins}});
     if (!f.graph.empty()) r["fused"].back()["graph"] = f.graph;
+    if (!f.how.empty()) r["fused"].back()["how"] = f.how;
   }
   r["near_misses"] = Json::array();
   for (auto& m : trace.near_misses())

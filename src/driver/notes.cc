@@ -9,7 +9,7 @@ using Json = nlohmann::ordered_json;
 // number of what stands in them; 0 is an integer, 0.5 any number.
 const Json& form() {
   static const Json f = Json::parse(R"({
-    "fused": [{"rule": "", "node": "", "origins": [""], "graph?": ""}],
+    "fused": [{"rule": "", "node": "", "origins": [""], "graph?": "", "how?": ""}],
     "branches?": [{"node": "", "by": "", "taken": "", "then?": "", "else?": "", "fails?": ""}],
     "bodies?": [{"graph": "", "tasks": 0, "fused": 0, "arena?": 0, "lower_bound?": 0, "proved?": true}],
     "near_misses": [{"rule": "", "anchor": "", "matched": 0, "of": 0, "blocker": "", "why": "", "help": ""}],

@@ -71,7 +71,8 @@ std::string fusions(const Json& notes) {
   for (auto& f : notes["fused"]) {
     std::vector<std::string> origins;
     for (auto& n : f["origins"]) origins.push_back(n.get<std::string>());
-    fused.push_back({text_of(f, "rule"), text_of(f, "node"), format("{}", origins.size()), join(origins, ", ")});
+    const std::string how = text_of(f, "how");
+    fused.push_back({text_of(f, "rule") + (how.empty() ? "" : ", " + how), text_of(f, "node"), format("{}", origins.size()), join(origins, ", ")});
   }
   for (auto& m : notes["near_misses"]) missed.push_back({text_of(m, "rule"), text_of(m, "anchor"), text_of(m, "blocker"), text_of(m, "why"), text_of(m, "help")});
   std::string out = format("<h2>Fused groups ({})</h2>\n", fused.size());

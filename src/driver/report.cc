@@ -76,7 +76,8 @@ std::string explain_text(const om::Package& package) {
   for (auto& [rule, n] : count) out += format("  {:<20} {}\n", rule, n);
   for (auto& f : r["fused"]) {
     std::string in = f.contains("graph") ? format(" (in {})", f["graph"].get<std::string>()) : "";
-    out += format("  {} -> {}: {}{}\n", f["rule"].get<std::string>(), f["node"].get<std::string>(), some(f["origins"], 8), in);
+    std::string how = f.contains("how") ? f["how"].get<std::string>() + ": " : "";
+    out += format("  {} -> {}: {}{}{}\n", f["rule"].get<std::string>(), f["node"].get<std::string>(), how, some(f["origins"], 8), in);
   }
   out += nested_text(r);
   out += misses_text(r["near_misses"]);

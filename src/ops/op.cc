@@ -81,11 +81,9 @@ namespace {
 
 // d is min(n, whole) for a number n of 2 or more.
 bool is_cut_off(const Dim& d, const Dim& whole) {
-  auto terms = d.terms();
-  if (terms.size() != 1 || terms[0].coefficient != 1 || terms[0].atoms.size() != 1) return false;
-  auto& atom = *terms[0].atoms[0];
-  if (!atom.symbol.empty() || atom.call != DimCall::min || atom.args.size() != 2) return false;
-  auto &a = atom.args[0], &b = atom.args[1];
+  auto* atom = d.as_call();
+  if (!atom || atom->call != DimCall::min) return false;
+  auto &a = atom->args[0], &b = atom->args[1];
   return (a.known() && a.value() >= 2 && b == whole) || (b.known() && b.value() >= 2 && a == whole);
 }
 

@@ -203,31 +203,19 @@ Status settle(Graph& g, NodeId id, Status (&inferred)[2]) {
   return ok();
 }
 
-// The node of a graph that fails in every run of it; none: it may run.
-const ir::Node* failure(const Graph& g) {
-  for (NodeId id : g.order()) {
-    auto& n = g.node(id);
-    if (n.op == "ge.Fail") return &n;
-    if (n.op != "If") continue;
-    const ir::Node* both[2] = {failure(*ops::nested(n, kBranches[0])), failure(*ops::nested(n, kBranches[1]))};
-    if (both[0] && both[1]) return both[0];
-  }
-  return nullptr;
-}
-
 // Puts the branch that can run in the place of the If when the other one cannot and sizes decide; the sizes then are
 // asked to take it. Only a whole model's graph can ask.
 bool take_other(Graph& g, NodeId id, PassContext& c) {
   auto elements = g.elements(g.node(id).inputs[0]);
   if (!elements || elements->size() != 1 || g.decided_by_data(elements->front())) return false;
   const ir::Node* failed[2];
-  for (size_t b = 0; b < 2; ++b) failed[b] = failure(*ops::nested(g.node(id), kBranches[b]));
+  for (size_t b = 0; b < 2; ++b) failed[b] = failing_node(*ops::nested(g.node(id), kBranches[b]));
   if (!failed[0] == !failed[1]) return false;
   const size_t taken = failed[0] ? 1 : 0;
   const Dim& condition = elements->front();
-  auto terms = condition.terms();
-  const bool equality = taken == 0 && terms.size() == 1 && terms[0].coefficient == 1 && terms[0].atoms.size() == 1 && terms[0].atoms[0]->call == DimCall::equal;
-  const Dim a = equality ? terms[0].atoms[0]->args[0] : condition, b = equality ? terms[0].atoms[0]->args[1] : Dim(taken == 0);
+  auto* call = condition.as_call();
+  const bool equality = taken == 0 && call && call->call == DimCall::equal;
+  const Dim a = equality ? call->args[0] : condition, b = equality ? call->args[1] : Dim(taken == 0);
   if (!g.facts.add(a, b, format("{} (If), whose {} cannot run: {}", g.node(id).name, kBranches[1 - taken], ir::attr_string(*failed[1 - taken], "message", "")))) return false;
   auto left = ops::narrowed(g, condition, taken == 0);
   take_branch(g, id, taken == 0, c);
@@ -300,6 +288,17 @@ Result<bool> resolve(Graph& g, PassContext& c, int depth) {
 }
 
 }  // namespace
+
+const ir::Node* failing_node(const Graph& g) {
+  for (NodeId id : g.order()) {
+    auto& n = g.node(id);
+    if (n.op == "ge.Fail") return &n;
+    if (n.op != "If") continue;
+    const ir::Node* both[2] = {failing_node(*ops::nested(n, kBranches[0])), failing_node(*ops::nested(n, kBranches[1]))};
+    if (both[0] && both[1]) return both[0];
+  }
+  return nullptr;
+}
 
 Result<bool> branch_ranks(ir::Graph& g, PassContext& c) { return resolve(g, c, 0); }
 

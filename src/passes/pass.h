@@ -80,6 +80,8 @@ Status infer(ir::Graph& g);
 Result<bool> inline_branches(ir::Graph& g, PassContext& c);   // of an If that constants or sizes decide
 void take_branch(ir::Graph& g, ir::NodeId id, bool condition, PassContext& c);   // in the place of the If
 Result<bool> branch_ranks(ir::Graph& g, PassContext& c);  // what follows branches of different ranks moves in
+// The node because of which every run of g fails (ge.Fail, also one in each branch of an If), or null.
+const ir::Node* failing_node(const ir::Graph& g);
 Result<bool> bodies(ir::Graph& g, PassContext& c);        // all passes on nested graphs
 Result<bool> expand(ir::Graph& g, PassContext& c);        // operators that are written as others
 Result<bool> widen(ir::Graph& g, PassContext& c);         // f16 between operators becomes f32

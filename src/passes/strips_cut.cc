@@ -488,6 +488,17 @@ ValueId as_whole(ir::Graph& g, const Group& group, ValueId sink) {
   return whole;
 }
 
+// How many strips, and from which sizes on.
+std::string words(const std::vector<Group>& ways) {
+  std::string out;
+  for (auto& way : ways) {
+    out += format("{}{} strips", out.empty() ? "" : "; ", way.count);
+    if (way.open) out += format(" of {} rows or more", way.least_rows);
+    if (way.least_bytes > 0) out += format(" where the largest map has {} or more", bytes_text(way.least_bytes));
+  }
+  return out;
+}
+
 }  // namespace
 
 bool cut(ir::Graph& g, const std::vector<Group>& ways, const std::vector<std::vector<Rows>>& samples, Trace& trace) {
@@ -537,7 +548,7 @@ bool cut(ir::Graph& g, const std::vector<Group>& ways, const std::vector<std::ve
     g.set_output(made, 0, sink);
   }
   g.node(made).origin = std::move(origins);
-  trace.fused("strips", g, made);
+  trace.fused("strips", g, made, "", words(ways));
   if (wholes)
     for (NodeId id : group.nodes) g.node(id).attrs["when"] = when(none_behind(0));
   else

@@ -5,14 +5,15 @@
 #include <unordered_map>
 
 #include "ops/size_condition.h"
+#include "passes/pass.h"
 
 namespace ge::passes {
 
 std::vector<std::string> origins_of(const ir::Node& n) { return n.origin.empty() ? std::vector{n.name} : n.origin; }
 
-void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor) {
+void Trace::fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor, std::string how) {
   auto& n = g.node(node);
-  fused_.push_back({std::move(rule), n.name, std::move(anchor), n.origin, graph});
+  fused_.push_back({std::move(rule), n.name, std::move(anchor), n.origin, graph, std::move(how)});
 }
 
 void Trace::near_miss(NearMiss m) {
@@ -34,8 +35,7 @@ void Trace::branch(const ir::Graph& g, ir::NodeId node, std::string taken) {
   Branch b{n.name, std::move(taken), "data", "", "", ""};
   for (auto* key : {"then_branch", "else_branch"})
     if (auto* inner = ir::attr_graph(n, key); inner)
-      for (ir::NodeId id : inner->order())
-        if (inner->node(id).op == "ge.Fail") b.fails = std::string(key) + ": " + ir::attr_string(inner->node(id), "message", "");
+      if (auto* node = failing_node(*inner)) b.fails = std::string(key) + ": " + ir::attr_string(*node, "message", "");
   auto condition = g.elements(n.inputs[0]);
   if (condition && condition->size() == 1) {
     b.by = (*condition)[0].known() ? "constant" : "sizes";

@@ -17,6 +17,7 @@ struct Fused {
   std::string anchor;                  // where matching began, or empty: what disabled_at takes
   std::vector<std::string> origins;    // the model's nodes that it replaces
   std::string graph;                   // the nested graph that holds it ("then_branch of If_3"), or empty
+  std::string how;                     // in words, where the rule has a choice, or empty
 };
 
 // An If of the model: who decides it, and for which sizes which branch runs.
@@ -51,7 +52,7 @@ struct NodePrecision {
 
 class Trace {
  public:
-  void fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor = "");
+  void fused(std::string rule, const ir::Graph& g, ir::NodeId node, std::string anchor = "", std::string how = "");
   void near_miss(NearMiss m);          // is kept if it says what would help
   void off(std::string rule);          // a rule that options switched off
   void branch(const ir::Graph& g, ir::NodeId node, std::string taken);

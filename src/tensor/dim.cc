@@ -122,11 +122,20 @@ Dim Dim::symbol(std::string_view name) {
   return from_terms({{1, {a}}});
 }
 
-std::string_view Dim::symbol_name() const {
-  if (!expr_ || expr_->terms.size() != 1) return {};
+const Dim::Atom* Dim::as_atom() const {
+  if (!expr_ || expr_->terms.size() != 1) return nullptr;
   auto& t = expr_->terms[0];
-  if (t.coefficient != 1 || t.atoms.size() != 1) return {};
-  return t.atoms[0]->symbol;
+  return t.coefficient == 1 && t.atoms.size() == 1 ? t.atoms[0].get() : nullptr;
+}
+
+const Dim::Atom* Dim::as_call() const {
+  auto* atom = as_atom();
+  return atom && atom->symbol.empty() ? atom : nullptr;
+}
+
+std::string_view Dim::symbol_name() const {
+  auto* atom = as_atom();
+  return atom ? std::string_view(atom->symbol) : std::string_view();
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
@@ -285,10 +294,8 @@ std::optional<Dim> simplify(DimCall c, const std::vector<Dim>& x) {
       if (x[1].known() && !x[0].known()) return x[1];
       // broadcast(a, min(a, c)) is a wherever it is valid, for c >= 2.
       for (int i = 0; i < 2; ++i) {
-        auto t = x[static_cast<size_t>(i)].terms();
-        if (t.size() == 1 && t[0].coefficient == 1 && t[0].atoms.size() == 1 && t[0].atoms[0]->symbol.empty() &&
-            t[0].atoms[0]->call == DimCall::min) {
-          auto& args = t[0].atoms[0]->args;
+        if (auto* atom = x[static_cast<size_t>(i)].as_call(); atom && atom->call == DimCall::min) {
+          auto& args = atom->args;
           const Dim& other = x[static_cast<size_t>(1 - i)];
           for (size_t k = 0; k < 2; ++k)
             if (args[k] == other && args[1 - k].known() && args[1 - k].value() >= 2) return other;

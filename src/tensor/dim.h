@@ -63,8 +63,11 @@ class Dim {
     std::vector<std::shared_ptr<const Atom>> atoms;  // sorted by key; empty for the constant
   };
   std::vector<Term> terms() const;
+  // The call when the expression is just one, else null; it lives as long as this.
+  const Atom* as_call() const;
 
  private:
+  const Atom* as_atom() const;
   struct Expr;
   static Dim from_terms(std::vector<Term> terms);
   int64_t value_ = 0;

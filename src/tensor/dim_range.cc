@@ -144,13 +144,9 @@ std::string text(const std::vector<Piece>& pieces, bool holds, std::string_view 
 }
 
 std::string condition_text(const Dim& condition, bool holds) {
-  auto single = [](const Dim& d) -> std::shared_ptr<const Dim::Atom> {
-    auto terms = d.terms();
-    bool plain = terms.size() == 1 && terms[0].coefficient == 1 && terms[0].atoms.size() == 1;
-    return plain && terms[0].atoms[0]->symbol.empty() ? terms[0].atoms[0] : nullptr;
-  };
-  auto atom = single(condition);
-  if (!atom && (atom = single(Dim(1) - condition))) holds = !holds;
+  const Dim complement = Dim(1) - condition;
+  auto* atom = condition.as_call();
+  if (!atom && (atom = complement.as_call())) holds = !holds;
   if (atom && (atom->call == DimCall::less || atom->call == DimCall::equal)) {
     bool less = atom->call == DimCall::less;
     return format("{} {} {}", atom->args[0].text(), less ? (holds ? "<" : ">=") : (holds ? "=" : "!="), atom->args[1].text());

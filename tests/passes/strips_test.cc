@@ -1,8 +1,10 @@
 // Chains on large maps run a strip of rows at a time and give what they gave as wholes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text.h"
 #include "driver/compare.h"
+#include "driver/report.h"
 #include "ir/print.h"
 #include "passes/typed_graph.h"
 
@@ -300,6 +302,9 @@ TEST(Strips, ARunChoosesByItsSizes) {
   int transforms = 0;
   for (auto& task : model.programs[0]->tasks) transforms += model.kernels[static_cast<size_t>(task->alternatives[0]->kernel)] == "cube.winograd_filters";
   EXPECT_LE(transforms, 2);
+  // The report says from which sizes on.
+  EXPECT_THAT(explain_text(by_size->package), testing::ContainsRegex("strips -> [^\n]+: [0-9]+ strips of [0-9]+ rows or more where the largest map has [0-9.]+ [KM]iB or more"));
+  EXPECT_THAT(explain_text(fixed->package), testing::ContainsRegex("strips -> [^\n]+: [0-9]+ strips: "));
 }
 
 TEST(Strips, HeightsWhoseProductsPass64Bits) {

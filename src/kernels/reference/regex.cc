@@ -1,6 +1,7 @@
 #include "kernels/reference/regex.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "kernels/reference/regex_parser.h"
@@ -64,6 +65,27 @@ class Compiler {
 
 bool is_word(char32_t c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z'); }
 
+// The letters that differ from c in case alone (Unicode's simple case folding; the dotted I and the dotless i have none), c among
+// them; null: c is alone.
+const std::vector<char32_t>* other_cases(char32_t c) {
+  using Cases = std::vector<char32_t>;
+  static const auto all = [] {
+    constexpr char32_t kLastCased = 0x1E943, kDottedI = 0x130, kDotlessI = 0x131;
+    std::unordered_map<char32_t, Cases> folded, out;
+    for (char32_t x = 0; x <= kLastCased; ++x) {
+      const char32_t key = letter_in_case(letter_in_case(x, Case::upper), Case::lower);
+      if (key != x && x != kDottedI && x != kDotlessI) folded[key].push_back(x);
+    }
+    for (auto& [key, cases] : folded) {
+      cases.push_back(key);
+      for (char32_t x : cases) out[x] = cases;
+    }
+    return out;
+  }();
+  auto it = all.find(c);
+  return it == all.end() ? nullptr : &it->second;
+}
+
 bool holds(Regex::Assert what, char32_t before, bool first, char32_t after, bool last) {
   switch (what) {
     case Regex::Assert::text_begin: return first;
@@ -94,8 +116,12 @@ struct Regex::Threads {
 
 bool Regex::Set::holds(char32_t c) const {
   if (c == kNone) return false;
-  auto in = [&](char32_t x) { return std::any_of(ranges.begin(), ranges.end(), [&](auto& r) { return x >= r.first && x <= r.second; }); };
-  return negated != (in(c) || (fold && (in(letter_in_case(c, Case::lower)) || in(letter_in_case(c, Case::upper)))));
+  const std::vector<char32_t>* cases = fold ? other_cases(c) : nullptr;
+  auto has = [](const Ranges& ranges, char32_t x) { return std::any_of(ranges.begin(), ranges.end(), [&](auto& r) { return x >= r.first && x <= r.second; }); };
+  auto in = [&](const Ranges& ranges) {
+    return has(ranges, c) || (cases && std::any_of(cases->begin(), cases->end(), [&](char32_t x) { return has(ranges, x); }));
+  };
+  return negated != (in(ranges) || std::any_of(outside.begin(), outside.end(), [&](auto& r) { return !in(r); }));
 }
 
 Result<Regex> Regex::parse(std::string_view pattern) {

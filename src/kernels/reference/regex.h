@@ -1,5 +1,5 @@
 // Regular expressions in RE2's notation, matched in time that is linear in the length of the text. Not here:
-// captures, as no operator asks for them.
+// captures, as no operator asks for them, and \C, a byte.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,11 @@ class Regex {
   // Where the longest match that begins at byte `begin` ends; none if there is none. What is before it counts for \b and ^.
   std::optional<size_t> longest_match(std::string_view text, size_t begin) const;
 
-  // Letters, as ranges; `fold`: in either case.
+  using Ranges = std::vector<std::pair<char32_t, char32_t>>;
+  // Letters: those in `ranges` and those that one of `outside` has not. `fold`: in either case.
   struct Set {
-    std::vector<std::pair<char32_t, char32_t>> ranges;
+    Ranges ranges;
+    std::vector<Ranges> outside;
     bool negated = false, fold = false;
     bool holds(char32_t c) const;
   };

@@ -11,7 +11,7 @@ namespace {
 
 using Node = RegexNode;
 using Made = Result<std::unique_ptr<Node>>;
-using Ranges = std::vector<std::pair<char32_t, char32_t>>;
+using Ranges = Regex::Ranges;
 constexpr char32_t kLast = 0x10FFFF;
 constexpr int kDepth = 500, kRepeats = 1000;
 
@@ -41,12 +41,18 @@ const Ranges* posix_class(std::string_view name) {
   return nullptr;
 }
 
+// \d, [:^alpha:], \P{Lu} ...
+struct Class {
+  Ranges ranges;
+  bool negated = false;
+};
+
 // \d, \W ...; nullopt for another letter.
-std::optional<Ranges> perl_class(char c) {
+std::optional<Class> perl_class(char c) {
   char low = static_cast<char>(c | 0x20);
   const Ranges* r = low == 'd' ? &kDigit : low == 's' ? &kSpace : low == 'w' ? &kWord : nullptr;
   if (!r) return std::nullopt;
-  return c == low ? *r : complement(*r);
+  return Class{*r, c != low};
 }
 
 struct Flags {
@@ -75,10 +81,24 @@ class Parser {
     n->kind = kind;
     return n;
   }
-  std::unique_ptr<Node> set_of(Ranges r, bool negated = false) const {
+  std::unique_ptr<Node> set_of(Ranges r) const {
     auto n = make(Node::Kind::set);
-    n->set = {std::move(r), negated, flags_.fold};
+    n->set = {.ranges = std::move(r), .fold = flags_.fold};
     return n;
+  }
+  std::unique_ptr<Node> set_of(Class c) const {
+    auto n = set_of(Ranges());
+    add(n->set, std::move(c));
+    return n;
+  }
+  // In either case a negated class has the letters of which neither case is in it.
+  static void add(Regex::Set& set, Class c) {
+    if (c.negated && set.fold) {
+      set.outside.push_back(std::move(c.ranges));
+      return;
+    }
+    if (c.negated) c.ranges = complement(std::move(c.ranges));
+    set.ranges.insert(set.ranges.end(), c.ranges.begin(), c.ranges.end());
   }
   static std::unique_ptr<Node> assertion(Regex::Assert what) {
     auto n = make(Node::Kind::assert_);
@@ -166,8 +186,8 @@ class Parser {
       return set_of(*std::move(r));
     }
     if (s_[at_] == 'p' || s_[at_] == 'P') {
-      GE_TRY(Ranges r, category());
-      return set_of(std::move(r));
+      GE_TRY(Class c, category());
+      return set_of(std::move(c));
     }
     GE_TRY(char32_t c, escape());
     return set_of(one(c));
@@ -199,7 +219,7 @@ class Parser {
   }
 
   // At the 'p' of \pL, \p{Lu}, \p{^Lu}, \PL, \p{Greek}.
-  Result<Ranges> category() {
+  Result<Class> category() {
     bool negated = s_[at_++] == 'P';
     std::string_view name = s_.substr(std::min(at_, s_.size()), 1);
     if (take("{")) {
@@ -214,13 +234,13 @@ class Parser {
     Ranges r = letters_of_category(name);
     if (r.empty()) r = letters_of_script(name);
     if (r.empty()) return bad(format("the class \"{}\" (general categories and scripts of Unicode are known)", name));
-    return negated ? complement(std::move(r)) : r;
+    return Class{std::move(r), negated};
   }
 
   // After '['.
   Made brackets() {
     bool negated = take("^");
-    Ranges r;
+    auto n = set_of(Ranges());
     for (bool first = true; first || !take("]"); first = false) {
       if (!more()) return bad("a '[' without ']'");
       if (take("[:")) {
@@ -229,20 +249,19 @@ class Parser {
         auto* named = end == std::string_view::npos ? nullptr : posix_class(s_.substr(at_, end - at_));
         if (!named) return bad("an unknown class");
         at_ = end + 2;
-        Ranges add = other ? complement(*named) : *named;
-        r.insert(r.end(), add.begin(), add.end());
+        add(n->set, {*named, other});
         continue;
       }
       if (s_[at_] == '\\' && at_ + 1 < s_.size())
         if (auto named = perl_class(s_[at_ + 1])) {
           at_ += 2;
-          r.insert(r.end(), named->begin(), named->end());
+          add(n->set, *std::move(named));
           continue;
         }
       if (s_[at_] == '\\' && at_ + 1 < s_.size() && (s_[at_ + 1] == 'p' || s_[at_ + 1] == 'P')) {
         ++at_;
-        GE_TRY(Ranges add, category());
-        r.insert(r.end(), add.begin(), add.end());
+        GE_TRY(Class named, category());
+        add(n->set, std::move(named));
         continue;
       }
       GE_TRY(char32_t low, in_brackets());
@@ -252,9 +271,10 @@ class Parser {
         GE_TRY(high, in_brackets());
       }
       if (high < low) return bad("a range that ends before it begins");
-      r.push_back({low, high});
+      n->set.ranges.push_back({low, high});
     }
-    return set_of(std::move(r), negated);
+    n->set.negated = negated;
+    return n;
   }
   Result<char32_t> in_brackets() {
     if (take("\\")) return escape();
@@ -274,7 +294,7 @@ class Parser {
       return v;
     }
     bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (word) return bad("an unknown escape");
+    if (word || static_cast<unsigned char>(c) >= 128) return bad("an unknown escape");
     return letter();
   }
   Result<char32_t> hexadecimal() {

@@ -140,10 +140,8 @@ class Finder {
   // Equal, but for sizes at which the model itself fails: a slice of a constant is min(its size, keys) long.
   static bool covers(const Dim& mask, const Dim& scores) {
     if (mask == scores) return true;
-    auto terms = mask.terms();
-    if (mask.known() || terms.size() != 1 || terms[0].coefficient != 1 || terms[0].atoms.size() != 1) return false;
-    auto& atom = *terms[0].atoms[0];
-    return atom.call == DimCall::min && atom.symbol.empty() && (atom.args[0] == scores || atom.args[1] == scores);
+    auto* atom = mask.as_call();
+    return atom && atom->call == DimCall::min && (atom->args[0] == scores || atom->args[1] == scores);
   }
 
   // Is `seen` (in: seen, out: not) the shape of a causal mask of the scores? Which: 1 or 2, else 0.
