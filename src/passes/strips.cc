@@ -290,19 +290,23 @@ struct OpenSizes {
     set(out, g, images, count);
     return out;
   }
-  // All others as large, of one image; where no others are, so many images.
-  Sizes at(const ir::Graph& g, int64_t size) const {
-    Sizes out = only_images(g, others.empty() ? std::max<int64_t>(size, 1) : 1);
-    set(out, g, others, size);
+  // All others as large, of one image; where no others are, so many images. more: beyond that, of the first of them; of the second
+  // twice as much, and so on.
+  Sizes at(const ir::Graph& g, int64_t size, int64_t more = 0) const {
+    Sizes out = only_images(g, others.empty() ? std::max<int64_t>(size, 1) + more : 1);
+    set(out, g, others, size, more);
     return out;
   }
 
  private:
-  // The nearest to n that their ranges allow.
-  static void set(Sizes& sizes, const ir::Graph& g, const std::vector<std::string>& symbols, int64_t n) {
+  // The nearest to n that their ranges allow, and more, as far as they allow.
+  static void set(Sizes& sizes, const ir::Graph& g, const std::vector<std::string>& symbols, int64_t n, int64_t more = 0) {
+    int64_t times = 0;
     for (auto& s : symbols) {
       auto it = g.symbols.find(s);
-      sizes[s] = it == g.symbols.end() ? n : std::clamp(n, it->second.min, it->second.max);
+      const ir::SymbolInfo any, &info = it == g.symbols.end() ? any : it->second;
+      const int64_t least = std::clamp(n, info.min, info.max), beyond = ++times * more;
+      sizes[s] = info.max - least < beyond ? info.max : least + beyond;
     }
   }
 };
@@ -324,7 +328,8 @@ int64_t reference_size(const ir::Graph& g, const OpenSizes& open, int64_t rows) 
   return size;
 }
 
-// Sizes from the smallest on at which strips have enough rows: what is the same for all of them is taken to hold beyond.
+// Sizes from the smallest on at which strips have enough rows: what is the same for all of them is taken to hold beyond. None: ranges do
+// not allow so many rows.
 std::vector<Rows> samples_of(const ir::Graph& g, const OpenSizes& open, const Group& group) {
   auto rows = [&](int64_t size) {
     const Rows at(g, open.at(g, size), true);
@@ -338,10 +343,11 @@ std::vector<Rows> samples_of(const ir::Graph& g, const OpenSizes& open, const Gr
     if (rows(middle) < group.least_rows) low = middle + 1;
     else high = middle;
   }
+  if (rows(low) < group.least_rows) return {};
   std::vector<Rows> out;
-  auto add = [&](int64_t size) { out.emplace_back(g, open.at(g, size), true); };
-  for (int64_t more = 0; more < 24; ++more) add(low + more);
-  for (int64_t k = 1; k < 24; ++k) add(low + low * k * k / 23 + 13 * k);
+  auto add = [&](int64_t more) { out.emplace_back(g, open.at(g, low, more), true); };
+  for (int64_t more = 0; more < 24; ++more) add(more);
+  for (int64_t k = 1; k < 24; ++k) add(low * k * k / 23 + 13 * k);
   return out;
 }
 
@@ -352,7 +358,13 @@ bool cut_all(ir::Graph& g, std::vector<std::vector<Group>> groups, const OpenSiz
     bool done = ways.empty();
     while (!done) {
       std::vector<std::vector<Rows>> samples;
-      for (auto& way : ways) samples.push_back(way.open ? samples_of(g, open, way) : std::vector<Rows>(1, Rows(g, open.only_images(g, 1), true)));
+      std::erase_if(ways, [&](auto& way) {
+        auto at = way.open ? samples_of(g, open, way) : std::vector<Rows>(1, Rows(g, open.only_images(g, 1), true));
+        if (at.empty()) return true;
+        samples.push_back(std::move(at));
+        return false;
+      });
+      if (ways.empty()) break;
       done = cut(g, ways, samples, c.trace);
       changed |= done;
       // Larger strips may do, whose windows reach no further than one of them.

@@ -218,6 +218,10 @@ class Cut {
       strips_.push_back(s.strips(group));
       possible_ &= s.possible(group, strips_.back()) && s.lowest(group) == samples[0].lowest(group);
     }
+    // Of one height alone nothing is seen of others.
+    const ValueId lowest = samples[0].lowest(group);
+    const bool several = std::any_of(samples.begin(), samples.end(), [&](auto& s) { return s.height(lowest) != samples[0].height(lowest); });
+    possible_ &= several || g.value(lowest).type.dims[kAxis].known();
   }
   bool possible() const { return possible_; }
   Dim condition();
@@ -466,6 +470,11 @@ void Cut::strip(int64_t k) {
 bool Cut::make(std::string when) {
   when_ = std::move(when);
   for (int64_t k = 0; k < group_.count && possible_; ++k) strip(k);
+  for (ValueId sink : group_.sinks) {
+    Dim rows(0);
+    for (ValueId part : parts_[sink.v]) rows = rows + g_.value(part).type.dims[kAxis];
+    possible_ &= rows == g_.value(sink).type.dims[kAxis];
+  }
   return possible_;
 }
 

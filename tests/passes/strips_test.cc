@@ -277,6 +277,37 @@ TEST(Strips, OpenWidthsAndNumbersOfImagesAlone) {
   }
 }
 
+// Ranges that begin where strips pay already, and narrow ones.
+TEST(Strips, RangesOfHeights) {
+  Options whole;
+  whole.disabled = {"strips", "open_strips"};
+  for (auto [least, most] : {std::pair<int64_t, int64_t>{33, 97}, {64, 400}, {40, 43}, {30, INT64_MAX}, {5000, 5003}}) {
+    ir::Graph g = typed_graph(R"(graph main(%x: f32[1,3,h,w]) -> (%y) {
+  %w: f32[4,3,3,3] = random(1)
+  %v: f32[4,4,3,3] = random(2)
+  %a = Conv(%x, %w) {pads=[1,1,1,1]}
+  %b = Relu(%a)
+  %c = Conv(%b, %v) {pads=[1,1,1,1], strides=[2,2]}
+  %y = Softsign(%c)
+})");
+    g.symbols["h"].min = least, g.symbols["h"].max = most;
+    g.symbols["w"].min = 7, g.symbols["w"].max = 7 + least % 2;
+    auto want = compile_graph(g, whole);
+    for (int64_t rows : {1, 2, 3, 5}) {
+      Options o;
+      o.strip_rows = rows;
+      o.verify_ir = true;
+      auto got = compile_graph(g, o);
+      ASSERT_TRUE(want.ok() && got.ok()) << got.error().text();
+      for (int64_t h : {least, least + 1, least + 3, std::min(most, least + 50), std::min(most, least + 61)}) {
+        const std::map<std::string, int64_t> sizes{{"h", h}, {"w", 7}};
+        EXPECT_TRUE(agree(*got, *want, sizes, 1e-5)) << rows << " rows, h " << h << " of " << least << " to " << most;
+        if (h > least + 40) EXPECT_GT(taken(*got, sizes), taken(*want, sizes)) << rows << " rows, h " << h;
+      }
+    }
+  }
+}
+
 // By cost, without being asked: small maps as wholes, large ones in strips, in a fraction of the memory; more strips of more images.
 TEST(Strips, ARunChoosesByItsSizes) {
   Options whole;
@@ -305,6 +336,29 @@ TEST(Strips, ARunChoosesByItsSizes) {
   // The report says from which sizes on.
   EXPECT_THAT(explain_text(by_size->package), testing::ContainsRegex("strips -> [^\n]+: [0-9]+ strips of [0-9]+ rows or more where the largest map has [0-9.]+ [KM]iB or more"));
   EXPECT_THAT(explain_text(fixed->package), testing::ContainsRegex("strips -> [^\n]+: [0-9]+ strips: "));
+}
+
+// By cost, for a range and for gears whose least size is large already.
+TEST(Strips, ARangeOfLargeSizes) {
+  Options whole;
+  whole.disabled = {"strips", "open_strips"};
+  std::string open = kLarge;
+  open.replace(open.find("1,3,512,512"), 11, "n,3,h,w");
+  ir::Graph g = typed_graph(open);
+  g.symbols["n"].min = g.symbols["n"].max = 1;
+  for (auto* edge : {"h", "w"}) g.symbols[edge].min = 320, g.symbols[edge].max = 640;
+  for (bool gears : {false, true}) {
+    if (gears) g.gears = {{"h", "w"}, {{320, 320}, {480, 640}, {640, 640}}};
+    auto by_size = compile_graph(g, {}), as_wholes = compile_graph(g, whole);
+    ASSERT_TRUE(by_size.ok() && as_wholes.ok()) << by_size.error().text();
+    for (auto [h, w] : {std::pair<int64_t, int64_t>{320, 320}, {480, 640}, {640, 640}, {321, 500}, {639, 322}}) {
+      if (gears && h % 2) continue;
+      const std::map<std::string, int64_t> sizes{{"n", 1}, {"h", h}, {"w", w}};
+      EXPECT_TRUE(agree(*by_size, *as_wholes, sizes, 1e-5)) << h << " " << w;
+    }
+    const std::map<std::string, int64_t> largest{{"n", 1}, {"h", 640}, {"w", 640}};
+    EXPECT_GT(taken(*by_size, largest), 2 * taken(*as_wholes, largest));
+  }
 }
 
 TEST(Strips, HeightsWhoseProductsPass64Bits) {
