@@ -28,6 +28,7 @@ int refused(const CLI::App& app, const CLI::ParseError& e) {
   for (auto& word : at->remaining()) {
     std::string near = ge::nearest(word.substr(0, word.find('=')), names);
     if (!near.empty()) std::fprintf(stderr, "%s: did you mean %s?\n", word.c_str(), near.c_str());
+    else if (at == &app) std::fprintf(stderr, "%s: there is no such command\n", word.c_str());
   }
   return status;
 }
@@ -35,7 +36,6 @@ int refused(const CLI::App& app, const CLI::ParseError& e) {
 int command(int argc, char** argv) {
   CLI::App app{"GE: compiles a neural network into one .om file and runs it"};
   app.require_subcommand(1);
-  app.footer("The Python package adds: ge export --model=model.py --input=input.pt --output=model.onnx");
   app.set_version_flag("--version", "ge " GE_VERSION);
 
   ge::CompileCommand compile;
@@ -56,7 +56,7 @@ int command(int argc, char** argv) {
     a->add_option("--input", to.inputs, "name=file.npy, name=file.pb or a .npz of all; inputs that are not given are random numbers");
     a->add_option("--size", to.sizes, "a size that the model leaves open, for inputs that are not given: batch=8 (default: 4)");
     a->add_option("--seed", to.seed, "of the random numbers (default: 1)");
-    a->add_option("--threads,-t", to.threads, "most threads that a run may use (default: all)");
+    a->add_option("--threads,-t", to.threads, "most threads that a run may use (default: all)")->check(CLI::PositiveNumber);
   };
   auto* r = app.add_subcommand("run", "run an .om file");
   r->add_option("om", run.om, "the .om file")->required();
@@ -125,9 +125,9 @@ int command(int argc, char** argv) {
 
   ge::PlanCommand plan;
   auto* p = app.add_subcommand("plan", "offsets for buffers with sizes and lifetimes: the compiler's memory planner on a CSV problem");
-  p->add_option("problem", plan.problem, "CSV with the columns id,lower,upper,size; a buffer lives in [lower, upper)")->required();
-  p->add_option("--capacity", plan.capacity, "stop at the first plan of at most so many bytes (default: the smallest that is found)");
-  p->add_option("--steps", plan.steps, "budget of the search, in steps of about 3 ns (default: 6000000000)")->check(CLI::PositiveNumber);
+  p->add_option("problem", plan.problem, "CSV with the columns id,lower,upper,size and, if wanted, alignment; a buffer lives in [lower, upper)")->required();
+  p->add_option("--capacity", plan.capacity, "stop at the first plan of at most so many bytes; exit status 1 where there is none (default: the smallest that is found)")->check(CLI::NonNegativeNumber);
+  p->add_option("--steps", plan.steps, "budget of the search behind the first plans, in steps of about 3 ns (default: 6000000000, about 20 s)")->check(CLI::PositiveNumber);
   p->add_flag("--json", plan.json, "as JSON, with all offsets");
 
   auto* f = app.add_subcommand("roofline", "what this machine can do at most: f32 arithmetic, reading memory");
@@ -146,6 +146,7 @@ int command(int argc, char** argv) {
   o->footer("runs as: \"kernel\" by one of its own, \"vector\" in registers with its neighbours, \"reference\" by the plain kernel that says what\n"
             "it means (slow), \"shape only\" without any work in a run, or written as other operators.");
   auto* u = app.add_subcommand("rules", "the fusion rules and passes, as --disable_fusion takes them");
+  app.footer("The Python package adds: ge export --model=model.py --input=input.pt --output=model.onnx");   // here alone: commands take over what is set before
 
   ge::set_log_sink([](ge::LogLevel, const std::string& line) { std::fprintf(stderr, "[GE] WARN: %s\n", line.c_str()); }, ge::LogLevel::warning);
   if (argc > 1 && std::string_view(argv[1]) == "atc") return ge::atc(std::vector<std::string>(argv + 2, argv + argc));

@@ -178,6 +178,8 @@ def compile(model, threads=None, example_inputs=None, dynamic_shapes=None, **opt
                 given["input_shape"] = _text("input_shape", {**_torch.parsed(options.get("input_shape")), **limits})
             package = _ge.compile_file(path, given, output)
     elif example_inputs is not None or dynamic_shapes is not None:
+        if callable(model):
+            raise Error("A function is no torch module.", "E10001", fix="make it the forward of a torch.nn.Module")
         raise Error("example_inputs and dynamic_shapes belong to a torch module.", "E10001",
                     fix="use input_shape= for a model that is ONNX already")
     elif isinstance(model, (bytes, bytearray, memoryview)):

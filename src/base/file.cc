@@ -30,10 +30,10 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::from_descriptor(int fd, const std::string& path) {
-  struct stat st;
+  struct stat st {};
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     ::close(fd);
-    return error(code::kOpen, format("{} is not a regular file.", path));
+    return error(code::kOpen, format("{} is not a regular file.", path), S_ISDIR(st.st_mode) ? "it is a folder" : "", "give the path of a file");
   }
   auto file = std::shared_ptr<MappedFile>(new MappedFile());
   file->size_ = static_cast<size_t>(st.st_size);

@@ -50,7 +50,7 @@ Result<std::map<std::string, int64_t>> named_sizes(const om::ProgramT& p, const 
     int64_t n = 0;
     const char* end = s.data() + s.size();
     auto [stop, e] = equals == std::string::npos ? std::from_chars_result{s.data(), std::errc::invalid_argument} : std::from_chars(s.data() + equals + 1, end, n);
-    if (e != std::errc() || stop != end || n < 0) return error(code::kInvalidValue, format("--size {} is not NAME=NUMBER.", s));
+    if (e != std::errc() || stop != end || n < 0) return error(code::kInvalidValue, format("--size {} is not NAME=NUMBER.", s), "", "write --size batch=8, and --size again for each other size");
     std::vector<std::string> names;
     for (auto& symbol : p.symbols)
       if (symbol->input >= 0) names.push_back(symbol->name);

@@ -90,6 +90,8 @@ Status edit(ir::Graph& g, const Options& o) {
     GE_RETURN_IF_ERROR(set_output_types(g, o.output_type));
   }
   GE_RETURN_IF_ERROR(set_fp16_inputs(g, o.precision.fp16_inputs));
+  if (o.state.empty() && o.state_dtype != "f32")
+    return error(code::kInvalidValue, format("Value {} for parameter --state_dtype is invalid. Reason: no state is asked for.", o.state_dtype), "", "give --state too: auto, or IN:OUT");
   if (!o.state.empty()) {
     GE_RETURN_IF_ERROR(passes::infer(g));
     GE_TRY(bool refined, mark_states(g, o.state));

@@ -51,7 +51,7 @@ Status name_sizes(GearedShapes& out, const std::string& option, const std::strin
       for (size_t i : open) names.push_back(format("gear_{}", names.size())), sizes[i] = names.back();
     }
   }
-  if (names.empty()) return invalid(option, value, "no size is -1", "write -1 in --input_shape for the sizes that change");
+  if (names.empty()) return invalid(option, value, "no size in --input_shape is -1", "write the input's shape with -1 for the sizes that change, for example --input_shape=\"x:-1,3,224,224\"");
   return ok();
 }
 
@@ -72,6 +72,7 @@ Result<GearedShapes> geared_shapes(const Options& o) {
     if (!gear) return invalid(option, value, format("'{}' is not a list of sizes", trim(part)), "write sizes, for example 1,2,4");
     if (gear->size() != out.gears.symbols.size())
       return invalid(option, value, format("'{}' has {} sizes for {} of -1", trim(part), gear->size(), out.gears.symbols.size()), "write one size for each -1, and ';' between gears");
+    if (std::find(gear->begin(), gear->end(), 0) != gear->end()) return invalid(option, value, "a size is 0", "write sizes of 1 or more");
     auto& all = out.gears.sizes;
     if (std::find(all.begin(), all.end(), *gear) == all.end()) all.push_back(*std::move(gear));
   }
@@ -93,12 +94,14 @@ Result<std::vector<std::vector<int64_t>>> hinted_shapes(const std::string& text,
   for (auto& part : split(text, ';')) {
     size_t colon = part.find(':');
     std::string shape(colon == std::string::npos ? "" : trim(part.substr(colon + 1)));
-    auto index = colon == std::string::npos ? std::nullopt : number(part.substr(0, colon));
+    const int64_t index = colon == std::string::npos ? -1 : number(part.substr(0, colon)).value_or(-1);
     bool bracketed = shape.size() > 2 && shape.front() == '[' && shape.back() == ']';
     auto sizes = bracketed ? numbers(std::string_view(shape).substr(1, shape.size() - 2)) : std::nullopt;
-    if (!index || !sizes) return invalid("input_hint_shape", text, "the format is wrong", "write \"0:[3,224];1:[2,4]\", an input's number and its sizes");
-    if (*index >= static_cast<int64_t>(inputs)) return invalid("input_hint_shape", text, format("the model has {} inputs, there is no {}", inputs, *index), "numbers begin at 0");
-    out[static_cast<size_t>(*index)] = *std::move(sizes);
+    if (bracketed && !sizes && shape.find('-') != std::string::npos) return invalid("input_hint_shape", text, "a size is negative", "write the sizes whose memory is to be planned; none is open in a hint");
+    if (index < 0 || !sizes) return invalid("input_hint_shape", text, "the format is wrong", "write \"0:[3,224];1:[2,4]\", an input's number and its sizes");
+    if (index >= static_cast<int64_t>(inputs)) return invalid("input_hint_shape", text, format("the model has {} inputs, there is no {}", inputs, index), "numbers begin at 0");
+    if (!out[static_cast<size_t>(index)].empty()) return invalid("input_hint_shape", text, format("input {} stands twice", index), "give one shape for each input");
+    out[static_cast<size_t>(index)] = *std::move(sizes);
   }
   return out;
 }

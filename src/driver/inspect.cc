@@ -151,8 +151,10 @@ std::string arena_text(const om::ProgramT& p, const Json& r) {
     out += arena_line(plan, join(sizes, " "), 1);
   }
   if (!p.gears.empty() && !out.empty()) return out;
+  std::vector<std::string> sizes;
   for (auto& s : p.symbols)
-    if (s->input >= 0) return out + format("arena{}: by the sizes (--size {}={} gives it){}\n", out.empty() ? "" : " for others", s->name, std::clamp<int64_t>(4, s->min, s->max), peak_text(p));
+    if (s->input >= 0) sizes.push_back(format("--size {}={}", s->name, std::clamp<int64_t>(4, s->min, s->max)));
+  if (!sizes.empty()) return out + format("arena{}: by the sizes ({} gives it){}\n", out.empty() ? "" : " for others", join(sizes, " "), peak_text(p));
   return out + "arena: by sizes that are decided while running\n";
 }
 

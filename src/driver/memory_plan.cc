@@ -48,7 +48,8 @@ Result<std::vector<std::vector<int64_t>>> foreseen(const om::ProgramT& program, 
     }
   }
   auto symbols = runtime::bind_symbols(program, shapes);
-  if (!symbols.ok()) return std::move(symbols).take_error();
+  if (!symbols.ok())
+    return error(code::kInvalidValue, format("Value {} for parameter --input_hint_shape is invalid. Reason: {}", o.input_hint_shape, symbols.error().message), "", "give sizes that the model takes");
   out.push_back(*std::move(symbols));
   return out;
 }

@@ -47,8 +47,10 @@ Status set_file(Options& o, const std::string& name, const std::string& path, St
 }
 
 Status set_choice(std::string& to, const std::string& name, const std::string& value, const std::vector<std::string>& choices) {
-  if (std::find(choices.begin(), choices.end(), value) == choices.end())
-    return invalid(name, value, "it must be one of " + join(choices, ", "));
+  if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
+    const std::string near = nearest(value, choices);
+    return invalid(name, value, "it must be one of " + join(choices, ", "), near.empty() ? "" : "did you mean " + near + "?");
+  }
   to = value;
   return ok();
 }

@@ -42,13 +42,11 @@ std::string plan_text(const arena::Problem& p, const arena::Plan& plan, double m
 Result<JudgedOutput> plan_command(const PlanCommand& c) {
   GE_TRY(auto problem, read_problem(c.problem));
   int64_t bound = arena::lower_bound(problem.intervals);
-  if (c.capacity && *c.capacity < bound)
-    return error(code::kInvalidValue, format("No plan has a capacity of {}.", *c.capacity), format("the sizes alive at one time add up to {}", bound),
-                 format("give --capacity={} or more", bound));
+  const bool impossible = c.capacity && *c.capacity < bound;
   arena::Options options;
   options.strategy = arena::Strategy::search;
-  options.budget_steps = c.steps > 0 ? c.steps : kSteps;
-  options.capacity = c.capacity;
+  options.budget_steps = impossible ? 1 : c.steps > 0 ? c.steps : kSteps;   // its first plans
+  if (!impossible) options.capacity = c.capacity;
   auto start = std::chrono::steady_clock::now();
   arena::Plan plan = arena::plan(problem.intervals, options);
   double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -56,7 +54,9 @@ Result<JudgedOutput> plan_command(const PlanCommand& c) {
     return error(code::kInternal, "The plan is wrong: " + sound.why + ".");
   JudgedOutput out;
   out.text = c.json ? plan_json(problem, plan, ms) : plan_text(problem, plan, ms);
-  if (c.capacity && plan.arena > *c.capacity)
+  if (impossible)
+    out.missed = format("no plan has a capacity of {}: the sizes alive at one time add up to {}; give --capacity={} or more", *c.capacity, bound, bound);
+  else if (c.capacity && plan.arena > *c.capacity)
     out.missed = plan.proved ? format("no plan fits a capacity of {}: the least arena is {}", *c.capacity, plan.arena)
                              : format("no plan with a capacity of {} was found: the best takes {}", *c.capacity, plan.arena);
   return out;

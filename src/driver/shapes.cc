@@ -37,9 +37,10 @@ Result<Dim> size_from(ir::Graph& g, const std::string& input, size_t axis, const
   Dim d = name.empty() ? g.fresh_symbol(format("{}_dim{}", input, axis)) : Dim::symbol(name);
   if (tilde == std::string::npos) return d;
   size_t start = equals == std::string::npos ? 0 : equals + 1;
-  auto low = tilde < start ? std::nullopt : number(word.substr(start, tilde - start)), high = number(word.substr(tilde + 1));
-  if (!low || !high || *low < 0 || (*high != -1 && *high < *low)) return malformed(word, "a range is low~high");
-  g.symbols.find(d.symbol_name())->second = {*low, *high == -1 ? INT64_MAX : *high};
+  const int64_t none = -2, low = tilde < start ? none : number(word.substr(start, tilde - start)).value_or(none);
+  auto high = number(word.substr(tilde + 1));
+  if (!high || low < 0 || (*high != -1 && *high < low)) return malformed(word, "a range is low~high");
+  g.symbols.find(d.symbol_name())->second = {low, *high == -1 ? INT64_MAX : *high};
   return d;
 }
 
@@ -77,13 +78,14 @@ Status set_input_shapes(ir::Graph& g, const std::map<std::string, std::vector<st
                    format("its inputs are {}", join(names, ", ")), near.empty() ? "" : format("did you mean '{}'?", near));
     }
     auto& type = g.value(found).type;
+    const std::string fix = type.ranked ? format("the model has {}{}; give a size for each axis, -1 or a range where it is a name", name, text(type.dims)) : "";
     if (type.ranked && type.dims.size() != sizes.size())
-      return error(code::kInputShape, format("--input_shape gives {} sizes for '{}', which has {} axes.", sizes.size(), name, type.dims.size()));
+      return error(code::kInputShape, format("--input_shape gives {} sizes for '{}', which has {} axes.", sizes.size(), name, type.dims.size()), "", fix);
     std::vector<Dim> dims;
     for (size_t i = 0; i < sizes.size(); ++i) {
       GE_TRY(Dim d, size_from(g, name, i, sizes[i]));
       if (type.ranked && type.dims[i].known() && d.known() && !(type.dims[i] == d))
-        return error(code::kInputShape, format("--input_shape gives {} for axis {} of '{}', the model says {}.", sizes[i], i, name, type.dims[i].text()));
+        return error(code::kInputShape, format("--input_shape gives {} for axis {} of '{}', the model says {}.", sizes[i], i, name, type.dims[i].text()), "", fix);
       if (type.ranked && type.dims[i].known() && !d.known())
         return error(code::kInputShape, format("--input_shape leaves axis {} of '{}' open, which the model fixes at {}.", i, name, type.dims[i].text()),
                      "what stands behind the input was made for this size", format("give {} there, or export the model with this size open", type.dims[i].text()));

@@ -137,7 +137,8 @@ Result<std::vector<int64_t>> bind_symbols(const om::ProgramT& program,
       auto& s = *program.symbols[static_cast<size_t>(x.imm())];
       if (known != om::kUnknown && known != dims[k])
         return mismatch(format("axis {} ({}) is {} but was {} elsewhere", k, s.name, dims[k], known));
-      if (dims[k] < s.min || dims[k] > s.max)
+      const bool geared = std::find(program.gear_symbols.begin(), program.gear_symbols.end(), static_cast<int32_t>(x.imm())) != program.gear_symbols.end();
+      if (!geared && (dims[k] < s.min || dims[k] > s.max))   // check_gears tells which there are
         return mismatch(format("axis {} ({}) is {}, allowed {}", k, s.name, dims[k], s.max == INT64_MAX ? format("are {} and more", s.min) : s.max == s.min ? format("is {}", s.min) : format("are {} to {}", s.min, s.max)));
       known = dims[k];
     }

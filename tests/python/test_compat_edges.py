@@ -203,6 +203,7 @@ def of(*nodes, inputs=None, outputs=None):
 WRONG = {
     "unknown operator": of(("NoSuch", ["x"], ["y"], {})),
     "unknown domain": of(("NoSuch", ["x"], ["y"], {"domain": "a.b"})),
+    "unknown operator of Microsoft": of(("NoSuch", ["x"], ["y"], {"domain": "com.microsoft"})),
     "nothing defines it": of(("Relu", ["q"], ["y"], {})),
     "no such output": of(("Relu", ["x"], ["y"], {}), outputs=[info("z", None)]),
     "cycle": of(("Add", ["x", "b"], ["a"], {}), ("Relu", ["a"], ["b"], {}), outputs=[info("b", None)]),

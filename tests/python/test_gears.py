@@ -41,14 +41,19 @@ def test_gears(options, allowed, other, named, tmp_path):
 @pytest.mark.parametrize("options,code,words", [
     ({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "1,2", "dynamic_dims": "1;2"}, "E10056", "dynamic_batch_size"),
     ({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "1,2", "input_hint_shape": "0:[1,3,8,8]"}, "E10056", "input_hint_shape"),
-    ({"dynamic_batch_size": "1,2"}, "E10001", "no size is -1"),
+    ({"dynamic_batch_size": "1,2"}, "E10001", "no size in --input_shape is -1"),
+    ({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "0,2"}, "E10001", "a size is 0"),
     ({"input_shape": "x:-1,3,-1,8", "dynamic_batch_size": "1,2"}, "E10001", "elsewhere than in its first size"),
     ({"input_shape": "x:1,3,-1,8", "dynamic_image_size": "1,2"}, "E10001", "two sizes of -1"),
     ({"input_shape": "x:-1,3,-1,8", "dynamic_dims": "1,2;3"}, "E10001", "'3' has 1 sizes for 2"),
     ({"input_shape": "x:-1,3,8,8", "dynamic_batch_size": "1,two"}, "E10001", "'two'"),
     ({"input_hint_shape": "1:[1,3,8,8]"}, "E10001", "there is no 1"),
     ({"input_hint_shape": "0:1,3,8,8"}, "E10001", "format is wrong"),
-    ({"input_hint_shape": "0:[1,4,8,8]"}, "E40001", "4 instead of 3"),
+    ({"input_hint_shape": "0:[1,4,8,8]"}, "E10001", "input_hint_shape.*4 instead of 3"),
+    ({"input_hint_shape": "0:[1,3,8,8];0:[2,3,8,8]"}, "E10001", "input 0 stands twice"),
+    ({"input_hint_shape": "0:[-1,3,8,8]"}, "E10001", "a size is negative"),
+    ({"state_dtype": "bf16"}, "E10001", "no state is asked for"),
+    ({"input_shape": "x:1,3,8"}, "E10002", "3 sizes for 'x', which has 4 axes"),
 ])
 def test_refused(options, code, words):
     with pytest.raises(ge.Error, match=words) as e:

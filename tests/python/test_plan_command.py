@@ -101,8 +101,11 @@ def test_capacity_ends_the_search(tmp_path):
 
 def test_a_capacity_that_is_not_reached(tmp_path):
     (tmp_path / "p.csv").write_text(HEAD + "a,0,3,4\nb,0,3,4\n")
-    done = run("ge", "plan", str(tmp_path / "p.csv"), "--capacity=7")
+    done = run("ge", "plan", str(tmp_path / "p.csv"), "--capacity=7", "--json")
     assert done.returncode == 1 and "8" in done.stderr, done.stderr
+    check(HEAD + "a,0,3,4\nb,0,3,4\n", json.loads(done.stdout))
+    done = run("ge", "plan", str(tmp_path / "p.csv"), "--capacity=-5")
+    assert done.returncode > 1 and "capacity" in done.stderr and not done.stdout, done.stderr
     # At the bound, but no plan has it: the best one is printed all the same.
     (tmp_path / "q.csv").write_text(ABOVE_THE_BOUND)
     done = run("ge", "plan", str(tmp_path / "q.csv"), "--json", "--capacity=11")

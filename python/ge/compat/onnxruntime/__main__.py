@@ -24,6 +24,9 @@ def main():
         sys.modules["__main__"] = module
         exec(compile(args[1], "<string>", "exec"), module.__dict__)  # as `python -c` does
     else:
+        if not os.path.exists(args[0]):
+            print(f"{sys.executable}: can't open file '{args[0]}': no such file", file=sys.stderr)
+            return 2
         sys.argv = args
         sys.path[0] = os.path.dirname(os.path.abspath(args[0]))
         runpy.run_path(args[0], run_name="__main__")
