@@ -4,6 +4,7 @@
 #include <cctype>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -171,19 +172,31 @@ Result<std::string> bench_command(const BenchCommand& c) {
     GE_TRY(auto more, run(*m, inputs, &again));
     for (size_t k = 0; k < profile.entries.size(); ++k) profile.entries[k].us = std::min(profile.entries[k].us, again.entries[k].us);
   }
+  auto bound_task = [&](int32_t task) { return std::find_if(b->tasks.begin(), b->tasks.end(), [&](auto& x) { return x.task == task; }); };
+  // Tasks of later segments are bound in the run alone.
+  auto kernel_of = [&](int32_t task) -> std::string_view {
+    auto t = bound_task(task);
+    return t != b->tasks.end() ? t->kernel->name : m->package().model.kernels[static_cast<size_t>(m->program().tasks[static_cast<size_t>(task)]->alternatives[0]->kernel)];
+  };
+  double total = 0;
+  std::map<std::string_view, std::pair<double, int>> kernels;
+  for (auto& e : profile.entries) {
+    auto& [us, count] = kernels[kernel_of(e.task)];
+    total += e.us, us += e.us, ++count;
+  }
+  std::vector<std::pair<std::string_view, std::pair<double, int>>> sorted(kernels.begin(), kernels.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](auto& x, auto& y) { return x.second.first > y.second.first; });
+  out += "kernels:\n";
+  for (auto& [name, sum] : sorted) out += format("{:10.1f} us {:5.1f} % {:<18} {:>4} task{}\n", sum.first, 100 * sum.first / total, name, sum.second, sum.second == 1 ? "" : "s");
   out += format("tasks, each the least of {} runs; a task's name is that of the last node in it (`ge inspect --tasks` shows what each reads and makes):\n"
                 "{:>13} {:>7} {:>14} {:<18} {:>10}  task\n", runs, "time", "share", "speed", "kernel", "cut into");
-  double total = 0;
-  for (auto& e : profile.entries) total += e.us;
   for (auto& e : profile.entries) {
     auto& task = *m->program().tasks[static_cast<size_t>(e.task)];
-    // Tasks of later segments are bound in the run alone.
-    auto t = std::find_if(b->tasks.begin(), b->tasks.end(), [&](auto& x) { return x.task == e.task; });
+    auto t = bound_task(e.task);
     const bool bound = t != b->tasks.end();
     double operations = bound ? b->operations(*t) : 0;
     std::string speed = operations > 0 ? format("{:6.1f} GFLOP/s", operations / 1e3 / e.us) : std::string(14, ' ');
-    const std::string_view kernel = bound ? t->kernel->name : m->package().model.kernels[static_cast<size_t>(task.alternatives[0]->kernel)];
-    out += format("{:10.1f} us {:5.1f} % {} {:<18} {:>3} chunks  {}\n", e.us, 100 * e.us / total, speed, kernel, bound ? format("{}", t->work.chunks) : "-", task.name);
+    out += format("{:10.1f} us {:5.1f} % {} {:<18} {:>3} chunks  {}\n", e.us, 100 * e.us / total, speed, kernel_of(e.task), bound ? format("{}", t->work.chunks) : "-", task.name);
   }
   return out;
 }

@@ -91,6 +91,9 @@ def test_profile_lists_every_task(model, tmp_path):
     tasks = int(run("ge", "inspect", tmp_path / "m.om").stdout.split("tasks: ")[1].split("\n")[0])
     done = run("ge", "profile", tmp_path / "m.om", "--duration=0.01")
     assert done.returncode == 0 and done.stdout.count(" chunks  ") == tasks, done.stdout + done.stderr
+    kernels = done.stdout.split("kernels:\n")[1].split("tasks, each")[0].splitlines()
+    shares = [float(line.split()[2]) for line in kernels]
+    assert sum(int(line.split()[5]) for line in kernels) == tasks and shares == sorted(shares, reverse=True) and abs(sum(shares) - 100) < len(shares), kernels
 
 
 def test_profile_of_sizes_that_data_decide(tmp_path):
