@@ -55,14 +55,15 @@ def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=No
     positional, keywords = _arguments(example_inputs, names)
     with _quiet(), _evaluating(model):
         try:
-            if exported:
-                return torch.onnx.export(model, (), path, dynamo=True, external_data=external_data, verbose=False)
             if scripted:
                 torch.onnx.export(model, positional, path, dynamo=False, verbose=False, input_names=names,
                                   dynamic_axes=_axes(dynamic_shapes, names))
                 return None
-            return torch.onnx.export(model, positional, path, kwargs=keywords, dynamo=True, verbose=False,
-                                     external_data=external_data, dynamic_shapes=dynamic_shapes)
+            how = {} if exported else {"kwargs": keywords, "dynamic_shapes": dynamic_shapes}
+            program = torch.onnx.export(model, () if exported else positional, dynamo=True, verbose=False, **how)
+            _name_outputs(program)
+            program.save(path, external_data=external_data)
+            return program
         except ModuleNotFoundError as e:
             raise Error(f"PyTorch cannot export to ONNX: {e}.", "E13005", cause=f"the Python package {e.name} is missing",
                         fix=f"pip install {e.name}") from e
@@ -70,6 +71,25 @@ def export(model, path, example_inputs=None, dynamic_shapes=None, input_shape=No
             raise Error(f"PyTorch cannot export {type(model).__name__} to ONNX: {_first_cause(e)}", "E13005",
                         cause="torch.onnx.export failed",
                         fix="change the module as PyTorch says, or export it by hand and compile the .onnx file") from e
+
+
+def _name_outputs(program):
+    """Outputs that the module gives by keys bear them: "logits", "past.0.key"; others stay as PyTorch calls them."""
+    from torch.utils import _pytree
+    graph, spec = program.model.graph, program.exported_program.call_spec.out_spec
+    if spec is None or spec.num_leaves != len(graph.outputs):
+        return
+    tree = _pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+    paths = [[getattr(k, "key", getattr(k, "name", getattr(k, "idx", None))) for k in path] for path, _ in _pytree.tree_flatten_with_path(tree)[0]]
+    names = [".".join(map(str, path)) for path in paths]
+    taken = {v.name for v in graph.inputs} | set(graph.initializers) | {v.name for node in graph for v in node.outputs}
+    values = list(graph.outputs)
+    if not all(path and isinstance(path[0], str) for path in paths) or taken & set(names):
+        return
+    if len(set(names)) < len(names) or len({id(v) for v in values}) < len(values) or any(v.is_graph_input() for v in values):
+        return
+    for value, name in zip(values, names):
+        value.name = name
 
 
 def _limits(program, asked, dynamic_shapes):

@@ -97,7 +97,8 @@ Result<std::string> diff_command(const DiffCommand& c) {
   auto& pa = a->package();
   auto& pb = b->package();
   row("source", pa.model.source_hash, pb.model.source_hash);
-  row("command", pa.model.command, pb.model.command);
+  auto command = [](const om::Package& p) { return p.model.command.empty() ? "a call of the library" : p.model.command; };
+  row("command", command(pa), command(pb));
   row("weights", bytes_text(static_cast<double>(om::weight_bytes(pa))), bytes_text(static_cast<double>(om::weight_bytes(pb))));
   auto na = notes_of(pa), nb = notes_of(pb);
   for (const char* kind : {"arena", "state"}) row(kind, megabytes(na, kind), megabytes(nb, kind));

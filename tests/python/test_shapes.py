@@ -84,6 +84,28 @@ def torch_model(torch):
 
 
 @pytest.mark.slow
+def test_names_of_torch_outputs():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+
+    def names(give, **options):
+        class Module(torch.nn.Module):
+            def forward(self, x):
+                return give(x)
+        model = ge.compile(Module(), example_inputs=torch.ones(2, 3), **options)
+        return [port.name for port in model.outputs], [y.tolist() for y in model.run([np.full((2, 3), 2, np.float32)])]
+
+    assert names(lambda x: {"twice": 2 * x, "past": [{"key": x + 1}, {"key": x - 1}]}) == (
+        ["twice", "past.0.key", "past.1.key"], [[[4.0] * 3] * 2, [[3.0] * 3] * 2, [[1.0] * 3] * 2])
+    # Names that are taken, inputs that are given back, values that are given twice, and no keys: as PyTorch calls them.
+    plain, _ = names(lambda x: (2 * x, x + 1))
+    assert len(set(plain)) == 2
+    for give in (lambda x: {"x": 2 * x}, lambda x: {"a": x}, lambda x: (lambda y: {"a": y, "b": y})(2 * x)):
+        got, values = names(give)
+        assert len(got) == len(values) and values[0] == (np.array(give(np.full((2, 3), 2.0)).popitem()[1])).tolist()
+
+
+@pytest.mark.slow
 def test_dims_of_torch():
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnxscript")
