@@ -110,10 +110,21 @@ def differs(got, want):
     return worst
 
 
+def ranges(path, all_feeds):
+    """{input: sizes} from the least to the largest of all feeds, where the model leaves them open."""
+    import ge
+    limits = {}
+    for port in ge.compile(path, disable_fusion="all").inputs:
+        sizes = [{feeds[port.name].shape[axis] for feeds in all_feeds} for axis in range(len(port.shape))]
+        limits[port.name] = [axis if isinstance(axis, int) else f"{axis}={min(s)}~{max(s)}" if axis.isidentifier() else f"{min(s)}~{max(s)}"
+                             for axis, s in zip(port.shape, sizes)]
+    return limits
+
+
 def measure(name, path, all_feeds, folder, a):
     import ge
     om = os.path.join(folder, f"{name}.om")
-    ge.compile(path, output=om)
+    ge.compile(path, output=om, **({"input_shape": ranges(path, all_feeds)} if a.ranges else {}))
     dynamic, rows = ge.load(om, threads=1), []
     for i, feeds in enumerate(all_feeds):
         one = os.path.join(folder, f"{name}.{i}.om")
@@ -145,6 +156,7 @@ def main(arguments=None):
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.1, help="the least length of one turn")
+    parser.add_argument("--ranges", action="store_true", help="one .om for the range of the measured sizes in place of any size")
     parser.add_argument("--arenas", action="store_true", help="also the arenas of both")
     parser.add_argument("--output", default=os.path.join(ROOT, "build", "bench_shapes.json"))
     parser.add_argument("--list", action="store_true")
