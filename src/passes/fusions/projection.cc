@@ -7,8 +7,9 @@
 namespace ge::passes {
 namespace {
 
-// Clones for wider registers; the order of the sums, and so the result, is the same in all of them.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+// Clones for wider registers; the order of the sums, and so the result, is the same in all of them. What chooses one runs before
+// ThreadSanitizer can.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define GE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define GE_CLONES
