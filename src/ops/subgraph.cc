@@ -31,8 +31,10 @@ Dim Border::enter(const Dim& d, const std::string& name) {
     if (it != outer_.symbols.end()) info = it->second;
     info.data = false;
   } else {
-    auto [it, fresh] = by_text_.emplace(d.text(), inner_.scope + name);
-    symbol = it->second;
+    auto known = by_text_.find(d.text());
+    symbol = known != by_text_.end() ? known->second : inner_.scope + name;
+    for (int i = 1; known == by_text_.end() && back_.count(symbol); ++i) symbol = format("{}{}.{}", inner_.scope, name, i);
+    by_text_.emplace(d.text(), symbol);
     info.min = std::max<int64_t>(0, lower_bound(outer_, d));
   }
   inner_.symbols[symbol] = info;
@@ -43,7 +45,15 @@ Dim Border::enter(const Dim& d, const std::string& name) {
 Type Border::enter(const Type& t, size_t input) {
   Type out = t;
   if (t.kind != ir::TypeKind::tensor) return out;
-  for (size_t k = 0; k < out.dims.size(); ++k) out.dims[k] = enter(t.dims[k], format("in{}.d{}", input, k));
+  const ValueId in = inner_.inputs[input];
+  const Type before = inner_.value(in).type;
+  const std::string own = inner_.scope + "in";
+  for (size_t k = 0; k < out.dims.size(); ++k) {
+    std::string name = format("in{}.d{}", in.v, k);
+    if (before.dims.size() == out.dims.size())
+      if (auto had = before.dims[k].symbol_name(); had.starts_with(own) && !back_.count(std::string(had))) name = had.substr(inner_.scope.size());
+    out.dims[k] = enter(t.dims[k], name);
+  }
   return out;
 }
 
