@@ -76,11 +76,12 @@ std::optional<Dim> Border::leave(const Dim& d) const {
   return d.substitute([&](std::string_view s) -> std::optional<Dim> { return back_.at(std::string(s)); });
 }
 
-// Sizes that have become numbers outside are numbers in the shapes that were written down inside as well.
-static void settle(Graph& inner, std::map<std::string, Dim, std::less<>> numbers) {
+// Where a size is said otherwise outside by now and no input bears its name any more, shapes that were written down inside
+// say it so, too.
+static void settle(Graph& inner, std::map<std::string, Dim, std::less<>> sizes_now) {
   for (ValueId v : inner.inputs)
-    for (auto& d : inner.value(v).type.dims) numbers.erase(std::string(d.symbol_name()));
-  if (numbers.empty()) return;
+    for (auto& d : inner.value(v).type.dims) sizes_now.erase(std::string(d.symbol_name()));
+  if (sizes_now.empty()) return;
   for (NodeId id : inner.order()) {
     if (inner.node(id).op != "ge.Sizes") continue;
     auto sizes = ir::attr_strings(inner.node(id), "sizes");
@@ -88,8 +89,8 @@ static void settle(Graph& inner, std::map<std::string, Dim, std::less<>> numbers
       auto d = Dim::parse(text);
       if (!d.ok()) continue;
       text = d->substitute([&](std::string_view s) -> std::optional<Dim> {
-        auto it = numbers.find(s);
-        return it == numbers.end() ? std::nullopt : std::optional(it->second);
+        auto it = sizes_now.find(s);
+        return it == sizes_now.end() ? std::nullopt : std::optional(it->second);
       }).text();
     }
     inner.node(id).attrs["sizes"] = std::move(sizes);
@@ -98,7 +99,7 @@ static void settle(Graph& inner, std::map<std::string, Dim, std::less<>> numbers
 
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from) {
   const size_t begin = from;
-  std::map<std::string, Dim, std::less<>> numbers;
+  std::map<std::string, Dim, std::less<>> sizes_now;
   for (size_t i = first; i < inner.inputs.size() && from < c.node.inputs.size(); ++i, ++from) {
     ValueId outer = c.node.inputs[from], in = inner.inputs[i];
     if (!outer) continue;
@@ -106,11 +107,11 @@ void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, s
     const Type before = std::exchange(inner.value(in).type, border.enter(value.type, i));
     const Type& now = inner.value(in).type;
     for (size_t k = 0; k < now.dims.size() && before.dims.size() == now.dims.size(); ++k)
-      if (now.dims[k].known() && !before.dims[k].symbol_name().empty()) numbers.emplace(before.dims[k].symbol_name(), now.dims[k]);
+      if (auto had = before.dims[k].symbol_name(); !had.empty() && now.dims[k].symbol_name() != had) sizes_now.emplace(had, now.dims[k]);
     if (!value.constant || inner.reader_count(in) == 0) continue;
     inner.replace_uses(in, inner.add_constant(*value.constant, value.name));
   }
-  if (!numbers.empty()) settle(inner, std::move(numbers));
+  if (!sizes_now.empty()) settle(inner, std::move(sizes_now));
   // When all sizes have come in.
   for (size_t i = first, at = begin; i < inner.inputs.size() && at < c.node.inputs.size(); ++i, ++at) {
     ValueId outer = c.node.inputs[at];

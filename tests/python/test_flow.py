@@ -1017,3 +1017,21 @@ def test_nothing_of_what_a_loop_makes():
         z = Slice(u, zero, zero, zero)
     }"""
     check(text, *[{"x": f32(n, 3), "y": f32(4, 3), "go": np.array(go)} for n in (0, 2) for go in (False, True)], want=[[f32(0, 3)]] * 4)
+
+
+@pytest.mark.parametrize("trips", ["trips = Constant <value_int = 3> ()", "sx = Shape <start = 0, end = 1> (x)  trips = Squeeze(sx)"], ids=["number", "size"])
+@pytest.mark.parametrize("more", ["more = Identity(c)", "no = Not(c)  more = Not(no)"], ids=["handed_on", "denied_twice"])
+def test_a_size_that_is_known_once_a_condition_is(trips, more):
+    """How often the first Loop runs is told after the second has written down the shape that it gives."""
+    text = """g (float[n, 3] x, int64 k) => (float[z, 3] r) {
+        TRIPS
+        u, st = Loop (trips, , x) <body = f (int64 i, bool c, float[n, 3] a) => (bool more, float[n, 3] b, float[3] s) {
+            MORE  b = Neg(a)  axis = Constant <value_ints = [0]> ()  s = ReduceSum <keepdims = 0> (x, axis)
+        }>
+        zero = Constant <value_ints = [0]> ()  one = Constant <value_ints = [1]> ()  five = Constant <value_ints = [5]> ()
+        r = Loop (k, , x) <body = b (int64 j, bool d, float[q, 3] e) => (bool on, float[q, 3] v) {
+            both = Concat <axis = 0> (e, st)  shape = Shape(both)  rows = Slice(shape, zero, one, zero)
+            same = Equal(rows, five)  on = Not(same)  v = Concat <axis = 0> (e, x)
+        }>
+    }""".replace("TRIPS", trips).replace("MORE", more)
+    check(text, *[{"x": f32(n, 3), "k": np.array(k)} for n in (1, 2, 5) for k in (0, 1, 4)])
