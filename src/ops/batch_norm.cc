@@ -96,7 +96,7 @@ Status lower_batch(LowerContext& c) {
   int rank = c.type(0).rank();
   if (!all_float(c) || is_training(c.node)) return ok();
   bool constants = true;
-  for (int i = 1; i < 5; ++i) constants &= c.constant_of(i) != nullptr && c.constant_of(i)->count() == c.constant_of(1)->count();
+  for (int i = 1; i < 5 && constants; ++i) constants = c.constant_of(i) != nullptr && c.constant_of(i)->count() == c.constant_of(1)->count();
   if (constants) {
     batch_of_constants(c, rank);
     return ok();

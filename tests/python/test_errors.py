@@ -411,3 +411,16 @@ def test_words_that_are_no_utf8():
     graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.UINT8, [2])], [helper.make_tensor_value_info("y", TensorProto.UINT8, [2])])
     e = error_of(ge.compile, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
     assert e.code == "E14001" and "direction is '\ufffd\ufffd'" in str(e)
+
+
+@pytest.mark.parametrize("constant", range(1, 5))
+def test_one_parameter_of_a_batch_normalization_is_constant(constant):
+    names = ["x", "scale", "bias", "mean", "variance"]
+    numbers = {n: np.arange(1, 4, dtype=np.float32) for n in names[1:]}
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3, 4] if n == "x" else [3]) for n in names if n != names[constant]]
+    graph = helper.make_graph([helper.make_node("BatchNormalization", names, ["y"])], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(numbers[names[constant]], names[constant])])
+    model = ge.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8))
+    x, p = np.ones((2, 3, 4), np.float32), np.arange(1, 4, dtype=np.float32).reshape(1, 3, 1)
+    y = model.run({"x": x, **{n: v for n, v in numbers.items() if n != names[constant]}})[0]
+    np.testing.assert_allclose(y, (x - p) / np.sqrt(p + np.float32(1e-5)) * p + p, rtol=1e-5)
