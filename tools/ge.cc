@@ -127,7 +127,7 @@ int command(int argc, char** argv) {
   auto* p = app.add_subcommand("plan", "offsets for buffers with sizes and lifetimes: the compiler's memory planner on a CSV problem");
   p->add_option("problem", plan.problem, "CSV with the columns id,lower,upper,size; a buffer lives in [lower, upper)")->required();
   p->add_option("--capacity", plan.capacity, "stop at the first plan of at most so many bytes (default: the smallest that is found)");
-  p->add_option("--steps", plan.steps, "budget of the search, in steps of about 3 ns (default: 6000000000)")->check(CLI::Range(int64_t{1}, INT64_MAX, "POSITIVE"));
+  p->add_option("--steps", plan.steps, "budget of the search, in steps of about 3 ns (default: 6000000000)")->check(CLI::PositiveNumber);
   p->add_flag("--json", plan.json, "as JSON, with all offsets");
 
   auto* f = app.add_subcommand("roofline", "what this machine can do at most: f32 arithmetic, reading memory");
