@@ -40,6 +40,11 @@ void unwrap(ge::Status s) {
   if (!s.ok()) throw PyGeError{std::move(s).take()};
 }
 
+// Messages quote what they were given, which may be no UTF-8.
+nb::object shown(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 // Raises ge.Error(message, code, node, cause, fix, context).
 void translate(const std::exception_ptr& p, void*) {
   try {
@@ -47,7 +52,9 @@ void translate(const std::exception_ptr& p, void*) {
   } catch (const PyGeError& e) {
     try {
       nb::object type = nb::module_::import_("ge._error").attr("Error");
-      nb::object made = type(e.error.message, e.error.code, e.error.node, e.error.cause, e.error.fix, e.error.context);
+      nb::list context;
+      for (auto& c : e.error.context) context.append(shown(c));
+      nb::object made = type(shown(e.error.message), e.error.code, shown(e.error.node), shown(e.error.cause), shown(e.error.fix), context);
       PyErr_SetObject(type.ptr(), made.ptr());
     } catch (nb::python_error& inner) {
       inner.restore();

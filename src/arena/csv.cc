@@ -6,6 +6,7 @@
 
 #include "arena/arena.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace ge::arena {
 namespace {
@@ -85,6 +86,7 @@ class Reader {
     if (value[kAlignment] < 1 || value[kAlignment] > kMaxAlignment)
       return bad_line(line_, format("the alignment {} is not from 1 to {}", value[kAlignment],
                                     kMaxAlignment));
+    if (!is_utf8(cells_[static_cast<size_t>(column_[kId])])) return bad_line(line_, "the id is not UTF-8");
     total_ += value[kSize];
     auto [first, fresh] = seen_.emplace(cells_[static_cast<size_t>(column_[kId])], line_);
     if (!fresh)

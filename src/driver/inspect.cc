@@ -96,6 +96,7 @@ std::optional<std::vector<Dim>> readable_sizes(const om::ProgramT& p) {
       case om::ExprOp::broadcast: out.push_back(call(DimCall::broadcast)); break;
       case om::ExprOp::less: out.push_back(call(DimCall::less)); break;
       case om::ExprOp::equal: out.push_back(call(DimCall::equal)); break;
+      case om::ExprOp::scaled: out.push_back(call(DimCall::scaled)); break;
       default: out.push_back(call(DimCall::select));
     }
     if (out.back().terms().size() > kMostTerms) return std::nullopt;

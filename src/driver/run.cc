@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "om/expressions.h"
 #include "tensor/half.h"
+#include "tensor/limits.h"
 
 namespace ge {
 namespace {
@@ -82,10 +83,8 @@ Result<std::vector<Tensor>> seeded_inputs(const runtime::Model& model, const std
     if (port->kind != om::ValueKind::tensor) return error(code::kUnsupportedOp, format("Input '{}' is no tensor.", port->name), "commands take and give tensors", "run the model from Python or C++");
     std::vector<int64_t> dims;
     for (int32_t e : port->dims) dims.push_back(values[static_cast<size_t>(e)]);
-    int64_t bytes = std::max<int64_t>(1, size_of(static_cast<DType>(port->dtype)));
-    for (int64_t d : dims)
-      if (d < 0 || __builtin_mul_overflow(bytes, d, &bytes) || bytes > (int64_t(1) << 34))
-        return error(code::kTooLarge, format("Input '{}' is too large for seeded numbers.", port->name), "", "give it with --input");
+    const int64_t bytes = dense_bytes(std::max<int64_t>(1, size_of(static_cast<DType>(port->dtype))), dims, int64_t(1) << 34);
+    if (bytes < 0) return error(code::kTooLarge, format("Input '{}' is too large for seeded numbers.", port->name), "", "give it with --input");
     const auto type = static_cast<DType>(port->dtype);
     if (type == DType::string) return error(code::kUnsupportedOp, format("Input '{}' is text.", port->name), "commands take and give numbers", "run the model from Python");
     try {

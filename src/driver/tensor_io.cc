@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "import/onnx_proto.h"
 #include "import/tensors.h"
+#include "tensor/limits.h"
 
 namespace ge {
 namespace {
@@ -68,15 +69,13 @@ Result<Tensor> read_npy(Bytes b, const std::string& path) {
     if (descr[2] == t.kind && std::atoi(std::string(descr.substr(3, 2)).c_str()) == t.size) type = t.dtype;
   if (type == DType::none) return damaged(path, format("element type {} is not known", descr.substr(0, 6)));
   std::vector<int64_t> dims;
-  int64_t count = 1;
   for (auto& part : split(shape.substr(1, shape.find(')') - 1), ',')) {
     if (trim(part).empty()) continue;
     dims.push_back(std::atoll(part.c_str()));
-    if (dims.back() < 0 || __builtin_mul_overflow(count, dims.back(), &count)) return damaged(path, "its shape is too large");
   }
-  int64_t bytes;
-  if (__builtin_mul_overflow(count, size_of(type), &bytes) || static_cast<uint64_t>(bytes) > b.size() - start - length)
-    return damaged(path, "its data are cut");
+  const int64_t bytes = dense_bytes(size_of(type), dims);
+  if (bytes < 0) return damaged(path, "its shape is too large");
+  if (static_cast<uint64_t>(bytes) > b.size() - start - length) return damaged(path, "its data are cut");
   Tensor t(type, dims);
   std::memcpy(t.mutable_data(), b.data() + start + length, static_cast<size_t>(bytes));
   return header_field(header, "fortran_order").starts_with("True") ? reorder(t) : t;

@@ -211,6 +211,7 @@ NodeId Graph::add_node(std::string op, std::vector<ValueId> ins, std::vector<Val
 NodeId Graph::insert(std::string op, std::vector<ValueId> ins, std::vector<Type> outs, Attrs attrs, NodeId like) {
   std::vector<ValueId> values;
   std::string base = like ? node(like).name : op;
+  if (like) node_names_.emplace(base, 0);   // a pass may have named it
   for (auto& t : outs) values.push_back(add_value(base + ".out", std::move(t)));
   NodeId id = add_node(std::move(op), std::move(ins), std::move(values), std::move(attrs), base);
   if (like) {

@@ -1,5 +1,6 @@
 #include "lower/emit.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -261,9 +262,11 @@ class Emitter {
     v->buffer = buffer_of_[static_cast<size_t>(o.storage)];
     v->dtype = static_cast<uint8_t>(o.dtype);
     if (!o.ranked) return v;
-    if (!o.view.offset.is(0)) v->offset = exprs_.add(o.view.offset);
+    // Of what has no elements only the sizes count; steps over the others may be more than 64 bits hold.
+    const bool empty = std::any_of(o.view.dims.begin(), o.view.dims.end(), [](const Dim& d) { return d.is(0); });
+    if (!empty && !o.view.offset.is(0)) v->offset = exprs_.add(o.view.offset);
     for (auto& d : o.view.dims) v->dims.push_back(exprs_.add(d));
-    if (!o.view.is_dense())
+    if (!empty && !o.view.is_dense())
       for (auto& d : o.view.strides) v->strides.push_back(exprs_.add(d));
     return v;
   }

@@ -34,6 +34,7 @@ int ExpressionList::atom(const Dim::Atom& a) {
     case DimCall::less: return add(ExprOp::less, 0, x[0], x[1]);
     case DimCall::equal: return add(ExprOp::equal, 0, x[0], x[1]);
     case DimCall::select: return add(ExprOp::select, 0, x[0], x[1], x[2]);
+    case DimCall::scaled: return add(ExprOp::scaled, 0, x[0], x[1]);
     case DimCall::overflow: break;
   }
   // An overflow is spelt as a division by zero: evaluating it is an error.

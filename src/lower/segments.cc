@@ -48,7 +48,11 @@ std::set<std::string> symbols_of(const Task& t, const plan::Placement& placement
     return o.storage >= 0 && t.kernel->executor && placement.storages()[static_cast<size_t>(o.storage)].kind != plan::StorageKind::arena;
   };
   for (auto& o : t.in)
-    if (o.storage >= 0 && o.ranked) add_symbols(o.view, out);
+    if (o.storage >= 0 && o.ranked) {
+      add_symbols(o.view, out);
+      // None of it may be read, whatever its size: it lies in memory of a known size all the same.
+      if (!t.kernel->executor) add_symbols(placement.storages()[static_cast<size_t>(o.storage)].elements, out);
+    }
   for (auto& o : t.out)
     if (o.storage >= 0 && o.ranked && !open(o)) {
       add_symbols(o.view, out);

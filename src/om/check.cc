@@ -55,7 +55,8 @@ Status check_view(const ViewT& v, const ProgramT& p) {
 }
 
 Status check_port(const PortT& port, const ProgramT& p) {
-  if (port.dtype >= kDTypeCount) return damaged(format("'{}' has an unknown type", port.name));
+  const bool none = port.kind == ValueKind::tensor && port.dtype == static_cast<uint8_t>(DType::none);
+  if (port.dtype >= kDTypeCount || none) return damaged(format("'{}' has an unknown type", port.name));
   if (port.kind > ValueKind::MAX) return damaged(format("'{}' is of an unknown kind", port.name));
   if (port.updates < -1 || port.updates >= static_cast<int32_t>(p.inputs.size())) return damaged(format("'{}' is made in no input", port.name));
   if ((port.unranked || port.kind != ValueKind::tensor) && !port.dims.empty()) return damaged(format("'{}' has a shape, and any shape", port.name));

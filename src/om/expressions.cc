@@ -1,9 +1,11 @@
 #include "om/expressions.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "base/text.h"
+#include "tensor/dim.h"
 
 namespace ge::om {
 namespace {
@@ -40,6 +42,11 @@ const char* apply(ExprOp op, int64_t a, int64_t b, int64_t c, int64_t& v) {
     case ExprOp::less: v = a < b; return nullptr;
     case ExprOp::equal: v = a == b; return nullptr;
     case ExprOp::select: v = a ? b : c; return nullptr;
+    case ExprOp::scaled: {
+      auto size = scaled_size(a, b);
+      v = size.value_or(0);
+      return size ? nullptr : "a scaled size overflows";
+    }
     default: return "an unknown operation";
   }
 }
@@ -158,6 +165,11 @@ std::string text(const ProgramT& p, int32_t i, int depth, bool factor) {
       return factor ? "(" + sum + ")" : sum;
     }
     case ExprOp::mul: return sub(e.a(), true) + "*" + sub(e.b(), true);
+    case ExprOp::scaled: {
+      const int32_t b = e.b();
+      const int64_t bits = b >= 0 && static_cast<size_t>(b) < p.exprs.size() ? p.exprs[static_cast<size_t>(b)].imm() : 0;
+      return format("scaled({}, {:.7g})", sub(e.a(), false), static_cast<double>(std::bit_cast<float>(static_cast<int32_t>(bits))));
+    }
     default: {
       std::string s = format("{}({}, {}", EnumNameExprOp(e.op()), sub(e.a(), false), sub(e.b(), false));
       return e.op() == ExprOp::select ? s + ", " + sub(e.c(), false) + ")" : s + ")";

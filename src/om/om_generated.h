@@ -91,11 +91,12 @@ enum class ExprOp : uint8_t {
   less = 9,
   equal = 10,
   select = 11,
+  scaled = 12,
   MIN = constant,
-  MAX = select
+  MAX = scaled
 };
 
-inline const ExprOp (&EnumValuesExprOp())[12] {
+inline const ExprOp (&EnumValuesExprOp())[13] {
   static const ExprOp values[] = {
     ExprOp::constant,
     ExprOp::symbol,
@@ -108,13 +109,14 @@ inline const ExprOp (&EnumValuesExprOp())[12] {
     ExprOp::broadcast,
     ExprOp::less,
     ExprOp::equal,
-    ExprOp::select
+    ExprOp::select,
+    ExprOp::scaled
   };
   return values;
 }
 
 inline const char * const *EnumNamesExprOp() {
-  static const char * const names[13] = {
+  static const char * const names[14] = {
     "constant",
     "symbol",
     "add",
@@ -127,13 +129,14 @@ inline const char * const *EnumNamesExprOp() {
     "less",
     "equal",
     "select",
+    "scaled",
     nullptr
   };
   return names;
 }
 
 inline const char *EnumNameExprOp(ExprOp e) {
-  if (flatbuffers::IsOutRange(e, ExprOp::constant, ExprOp::select)) return "";
+  if (flatbuffers::IsOutRange(e, ExprOp::constant, ExprOp::scaled)) return "";
   const size_t index = static_cast<size_t>(e);
   return EnumNamesExprOp()[index];
 }

@@ -1,6 +1,7 @@
 // BatchNormalization (inference), InstanceNormalization, GroupNormalization, LRN and
 // MeanVarianceNormalization (written as other operators on import).
 #include <cmath>
+#include <optional>
 
 #include "base/text.h"
 #include "ops/elementwise.h"
@@ -8,6 +9,7 @@
 #include "ops/outputs.h"
 #include "ops/rewrite.h"
 #include "ops/rows.h"
+#include "ops/shape_util.h"
 #include "ops/vector_lowering.h"
 
 namespace ge::ops {
@@ -18,12 +20,19 @@ using V = kernels::vector::Op;
 
 double epsilon(const Node& n) { return ir::attr_float(n, "epsilon", static_cast<double>(1e-5f)); }
 
-// Output 0 like input 0, of at least `rank` axes; inputs from 1 on are vectors.
-Status infer_like(InferContext& c, int rank) {
+// Output 0 like input 0, of at least `rank` axes; inputs from 1 on are vectors of one number for each channel, or of `size`.
+Status infer_like(InferContext& c, int rank, std::optional<Dim> size = std::nullopt) {
   c.out[0] = c.type(0);
   if (c.ranked(0) && c.rank(0) < rank) return c.fail(format("the input {} has too few axes", text(c.dims(0))));
-  for (int i = 1; i < c.inputs(); ++i)
-    if (c.has(i) && c.ranked(i) && c.rank(i) != 1) return c.fail(format("input {} {} is not a vector", i, text(c.dims(i))));
+  const char* of = size ? "groups" : "channels";
+  if (!size && c.ranked(0) && c.rank(0) > 1) size = c.dims(0)[1];
+  for (int i = 1; i < c.inputs(); ++i) {
+    if (!c.has(i) || !c.ranked(i)) continue;
+    if (c.rank(i) != 1) return c.fail(format("input {} {} is not a vector", i, text(c.dims(i))));
+    if (size) {
+      GE_TRY(size, unify(c, *size, c.dims(i)[0], format("numbers of {} and of input {}", of, i)));
+    }
+  }
   return ok();
 }
 
@@ -87,7 +96,7 @@ Status lower_batch(LowerContext& c) {
   int rank = c.type(0).rank();
   if (!all_float(c) || is_training(c.node)) return ok();
   bool constants = true;
-  for (int i = 1; i < 5; ++i) constants &= c.constant_of(i) != nullptr && c.constant_of(i)->count() == c.constant_of(1)->count();
+  for (int i = 1; i < 5 && constants; ++i) constants = c.constant_of(i) != nullptr && c.constant_of(i)->count() == c.constant_of(1)->count();
   if (constants) {
     batch_of_constants(c, rank);
     return ok();
@@ -141,7 +150,7 @@ Status infer_group(InferContext& c) {
   if (groups < 1) return c.fail(format("attribute num_groups is {}; it must be 1 or more", groups));
   if (c.ranked(0) && c.rank(0) > 1 && c.dims(0)[1].known() && c.dims(0)[1].value() % groups)
     return c.fail(format("{} channels do not divide into {} groups", c.dims(0)[1].text(), groups));
-  return infer_like(c, 2);
+  return per_group(c.node) ? infer_like(c, 2, Dim(groups)) : infer_like(c, 2);
 }
 
 Status reference_group(LowerContext& c) {

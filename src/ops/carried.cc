@@ -49,14 +49,23 @@ Result<bool> widen(InferContext& c, Graph& inner, size_t i, Type& in, const Type
 Status infer_carried(InferContext& c, Border& border, Graph& inner, size_t count, size_t first, size_t from,
                      size_t first_out, std::vector<Type>& types) {
   auto input = [&](size_t i) -> Type& { return inner.value(inner.inputs[first + i]).type; };
-  for (size_t i = 0; i < count; ++i) {
+  auto changes = [&](size_t i, size_t k) { return input(i).dims[k] == Dim::symbol(changing_symbol(inner, i, k)); };
+  auto some_changes = [&](size_t i) {
+    for (size_t k = 0; k < input(i).dims.size(); ++k)
+      if (changes(i, k)) return true;
+    return false;
+  };
+  std::vector<size_t> order;   // names of sizes that stay are those of inputs that have them
+  for (bool last : {false, true})
+    for (size_t i = 0; i < count; ++i)
+      if (some_changes(i) == last) order.push_back(i);
+  for (size_t i : order) {
     ValueId outer = c.node.inputs[from + i];
     if (!outer) return c.fail(format("input {} is missing", from + i));
     Type begin = border.enter(c.graph.value(outer).type, first + i);
     // A size that was found to change stays so.
     for (size_t k = 0; k < begin.dims.size() && begin.kind == ir::TypeKind::tensor; ++k)
-      if (input(i).ranked && input(i).rank() == begin.rank() && input(i).dims[k] == Dim::symbol(changing_symbol(inner, i, k)))
-        begin.dims[k] = input(i).dims[k];
+      if (input(i).ranked && input(i).rank() == begin.rank() && changes(i, k)) begin.dims[k] = input(i).dims[k];
     input(i) = std::move(begin);
   }
   for (int round = 0;; ++round) {

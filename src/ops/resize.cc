@@ -69,14 +69,16 @@ Status check(const InferContext& c) {
   return ok();
 }
 
-// floor(size * scale), as a float product when both are numbers.
+// floor(size * scale) with f32's product. Of a fraction of few bits the product is exact for all sizes that occur.
 Result<Dim> scaled(const InferContext& c, const Dim& size, double scale) {
   if (!(scale > 0) || scale > 1e9) return c.fail(format("a scale is {}; it must be above 0 and at most 1e9", scale));
-  if (size.known()) return Dim(static_cast<int64_t>(std::floor(static_cast<float>(size.value()) * static_cast<float>(scale))));
-  // A float is a fraction with a power of two below.
-  int64_t below = 1;
-  while (scale != std::floor(scale) && below < (int64_t{1} << 30)) scale *= 2, below *= 2;
-  return floordiv(size * Dim(static_cast<int64_t>(std::floor(scale))), below);
+  constexpr int64_t kMost = 16;   // of what stands above and below in such a fraction
+  for (int64_t below = 1; below <= kMost; below *= 2) {
+    const double above = scale * static_cast<double>(below);
+    if (above == std::floor(above) && (below == 1 || above <= static_cast<double>(kMost * below)) && !size.known())
+      return floordiv(size * Dim(static_cast<int64_t>(above)), below);
+  }
+  return Dim::call(DimCall::scaled, {size, Dim(std::bit_cast<int32_t>(static_cast<float>(scale)))});
 }
 
 std::string policy_of(const Node& n) { return attr_string(n, "keep_aspect_ratio_policy", "stretch"); }

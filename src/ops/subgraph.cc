@@ -1,6 +1,7 @@
 #include "ops/subgraph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "ops/shape_util.h"
@@ -31,8 +32,10 @@ Dim Border::enter(const Dim& d, const std::string& name) {
     if (it != outer_.symbols.end()) info = it->second;
     info.data = false;
   } else {
-    auto [it, fresh] = by_text_.emplace(d.text(), inner_.scope + name);
-    symbol = it->second;
+    auto known = by_text_.find(d.text());
+    symbol = known != by_text_.end() ? known->second : inner_.scope + name;
+    for (int i = 1; known == by_text_.end() && back_.count(symbol); ++i) symbol = format("{}{}.{}", inner_.scope, name, i);
+    by_text_.emplace(d.text(), symbol);
     info.min = std::max<int64_t>(0, lower_bound(outer_, d));
   }
   inner_.symbols[symbol] = info;
@@ -43,7 +46,15 @@ Dim Border::enter(const Dim& d, const std::string& name) {
 Type Border::enter(const Type& t, size_t input) {
   Type out = t;
   if (t.kind != ir::TypeKind::tensor) return out;
-  for (size_t k = 0; k < out.dims.size(); ++k) out.dims[k] = enter(t.dims[k], format("in{}.d{}", input, k));
+  const ValueId in = inner_.inputs[input];
+  const Type before = inner_.value(in).type;
+  const std::string own = inner_.scope + "in";
+  for (size_t k = 0; k < out.dims.size(); ++k) {
+    std::string name = format("in{}.d{}", in.v, k);
+    if (before.dims.size() == out.dims.size())
+      if (auto had = before.dims[k].symbol_name(); had.starts_with(own) && !back_.count(std::string(had))) name = had.substr(inner_.scope.size());
+    out.dims[k] = enter(t.dims[k], name);
+  }
   return out;
 }
 
@@ -65,16 +76,42 @@ std::optional<Dim> Border::leave(const Dim& d) const {
   return d.substitute([&](std::string_view s) -> std::optional<Dim> { return back_.at(std::string(s)); });
 }
 
+// Where a size is said otherwise outside by now and no input bears its name any more, shapes that were written down inside
+// say it so, too.
+static void settle(Graph& inner, std::map<std::string, Dim, std::less<>> sizes_now) {
+  for (ValueId v : inner.inputs)
+    for (auto& d : inner.value(v).type.dims) sizes_now.erase(std::string(d.symbol_name()));
+  if (sizes_now.empty()) return;
+  for (NodeId id : inner.order()) {
+    if (inner.node(id).op != "ge.Sizes") continue;
+    auto sizes = ir::attr_strings(inner.node(id), "sizes");
+    for (auto& text : sizes) {
+      auto d = Dim::parse(text);
+      if (!d.ok()) continue;
+      text = d->substitute([&](std::string_view s) -> std::optional<Dim> {
+        auto it = sizes_now.find(s);
+        return it == sizes_now.end() ? std::nullopt : std::optional(it->second);
+      }).text();
+    }
+    inner.node(id).attrs["sizes"] = std::move(sizes);
+  }
+}
+
 void set_captures(InferContext& c, Border& border, Graph& inner, size_t first, size_t from) {
   const size_t begin = from;
+  std::map<std::string, Dim, std::less<>> sizes_now;
   for (size_t i = first; i < inner.inputs.size() && from < c.node.inputs.size(); ++i, ++from) {
     ValueId outer = c.node.inputs[from], in = inner.inputs[i];
     if (!outer) continue;
     auto& value = c.graph.value(outer);
-    inner.value(in).type = border.enter(value.type, i);
+    const Type before = std::exchange(inner.value(in).type, border.enter(value.type, i));
+    const Type& now = inner.value(in).type;
+    for (size_t k = 0; k < now.dims.size() && before.dims.size() == now.dims.size(); ++k)
+      if (auto had = before.dims[k].symbol_name(); !had.empty() && now.dims[k].symbol_name() != had) sizes_now.emplace(had, now.dims[k]);
     if (!value.constant || inner.reader_count(in) == 0) continue;
     inner.replace_uses(in, inner.add_constant(*value.constant, value.name));
   }
+  if (!sizes_now.empty()) settle(inner, std::move(sizes_now));
   // When all sizes have come in.
   for (size_t i = first, at = begin; i < inner.inputs.size() && at < c.node.inputs.size(); ++i, ++at) {
     ValueId outer = c.node.inputs[at];

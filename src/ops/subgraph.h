@@ -17,7 +17,8 @@ Result<std::shared_ptr<Graph>> require_nested(const InferContext& c, std::string
 class Border {
  public:
   Border(const Graph& outer, Graph& inner) : outer_(outer), inner_(inner) {}
-  // An outer type as one of inner input `input`: expressions become symbols, equal ones the same.
+  // An outer type as one of inner input `input`: expressions become symbols, equal ones the same. Attributes inside name
+  // them, so they keep their names when other inputs come and go.
   Type enter(const Type& t, size_t input);
   Dim enter(const Dim& d, const std::string& name);
   // Is the expression the same in both graphs' names?

@@ -1,6 +1,8 @@
 // Nested graphs: what they capture and do not read is no longer handed in; then all passes run on them. Last, as a
 // branch that is put in place of its If is better optimised there.
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
@@ -23,19 +25,41 @@ std::vector<Body> graphs_of(const ir::Node& n) {
   return out;
 }
 
-// Does an input whose elements are expressions need the sizes of this one?
-bool gives_sizes(const ir::Graph& inner, ValueId v) {
-  auto names = [](const std::vector<Dim>& dims) {
-    std::vector<std::string> out;
-    for (auto& d : dims) d.symbols(out);
-    return out;
+void add_symbols(const std::vector<Dim>& dims, std::vector<std::string>& out) {
+  for (auto& d : dims) d.symbols(out);
+}
+
+// The symbols of all sizes and numbers that something inside is made of.
+std::set<std::string, std::less<>> symbols_of(const ir::Graph& g) {
+  std::vector<std::string> out;
+  auto add = [&](ValueId v) {
+    if (!v) return;
+    add_symbols(g.value(v).type.dims, out);
+    if (auto elements = g.elements(v)) add_symbols(*elements, out);
   };
-  auto own = names(inner.value(v).type.dims);
-  for (ValueId other : inner.inputs)
-    if (inner.value(other).content)
-      for (auto& s : names(*inner.value(other).content))
-        if (std::find(own.begin(), own.end(), s) != own.end()) return true;
-  return false;
+  for (ir::NodeId id : g.order())
+    for (auto* list : {&g.node(id).inputs, &g.node(id).outputs})
+      for (ValueId v : *list) add(v);
+  for (ValueId v : g.outputs) add(v);
+  for (ValueId v : g.inputs)
+    if (g.value(v).content) add_symbols(*g.value(v).content, out);
+  for (auto& d : g.facts.demands()) add_symbols({d.a, d.b}, out);
+  return {out.begin(), out.end()};
+}
+
+// Is this input the only one that has a size as an axis which something inside needs?
+bool gives_sizes(const ir::Graph& inner, ValueId v) {
+  std::vector<std::string> own;
+  add_symbols(inner.value(v).type.dims, own);
+  if (own.empty()) return false;
+  auto needed = symbols_of(inner);
+  auto given = [&](const std::string& s) {
+    return std::any_of(inner.inputs.begin(), inner.inputs.end(), [&](ValueId other) {
+      auto& dims = inner.value(other).type.dims;
+      return other != v && std::any_of(dims.begin(), dims.end(), [&](const Dim& d) { return d.symbol_name() == s; });
+    });
+  };
+  return std::any_of(own.begin(), own.end(), [&](auto& s) { return needed.count(s) && !given(s); });
 }
 
 bool drop_captures(ir::Graph& g, ir::NodeId id, const std::vector<Body>& graphs) {

@@ -513,6 +513,10 @@ std::string words(const std::vector<Group>& ways) {
 bool cut(ir::Graph& g, const std::vector<Group>& ways, const std::vector<std::vector<Rows>>& samples, Trace& trace) {
   const Group& group = ways[0];
   const NodeId last = group.nodes.back();
+  // Where rows begin and end follows from open sizes by quotients alone, not by products that f32 rounds.
+  for (NodeId id : group.nodes)
+    for (ValueId v : g.node(id).outputs)
+      if (v && text(g.value(v).type.dims).find(name(DimCall::scaled)) != std::string::npos) return false;
   std::vector<Cut> cuts;
   std::vector<Dim> conditions;
   for (size_t i = 0; i < ways.size(); ++i) {

@@ -38,6 +38,12 @@ std::vector<int64_t> dense_strides_checked(std::span<const int64_t> dims) {
   return s;
 }
 
+// Sizes of an empty tensor that no tensor with elements could have.
+bool outsized(std::span<const int64_t> dims) {
+  int64_t product = 1;
+  return std::any_of(dims.begin(), dims.end(), [&](int64_t d) { return d > 0 && (__builtin_mul_overflow(product, d, &product) || product > kMaxTensorBytes); });
+}
+
 // Bit 0: portable, 1: AVX2, 2: AVX-512, as om.fbs's cpu masks have it.
 uint32_t cpu_class() { return 1u << static_cast<int>(kernels::isa()); }
 
@@ -207,6 +213,14 @@ Status Binding::prepare_task(size_t t, const Binding* like) {
     }
     mine.state = theirs.state;
   }
+  // Kernels bound what they count far below such sizes; where all that is written is empty there is nothing to do.
+  auto empty = [](const View& v) { return std::find(v.shape().begin(), v.shape().end(), 0) != v.shape().end(); };
+  auto odd = [&](const View& v) { return empty(v) && outsized(v.shape()); };
+  if (!mine.out.empty() && std::all_of(mine.out.begin(), mine.out.end(), [&](auto& v) { return v.dtype == DType::none || empty(v); }) &&
+      (std::any_of(mine.in.begin(), mine.in.end(), odd) || std::any_of(mine.out.begin(), mine.out.end(), odd))) {
+    task.work.chunks = 0;
+    return ok();
+  }
   auto work = task.kernel->prepare(mine);
   if (!work.ok()) {
     auto& failed = *program->tasks[static_cast<size_t>(task.task)];
@@ -288,24 +302,24 @@ Status Binding::choose_calls() {
 
 Status Binding::bind_buffers(const om::Package& package) {
   auto dims_of = [&](const om::PortT& port, std::vector<int64_t>& dims) -> Result<int64_t> {
-    int64_t bytes = size_of(static_cast<DType>(port.dtype));
+    const int64_t element = size_of(static_cast<DType>(port.dtype));
     if (port.unranked || port.kind != om::ValueKind::tensor) return om::kUnknown;
-    if (bytes <= 0) return damaged(format("'{}' has an element type that cannot be run.", port.name));
+    if (element <= 0) return damaged(format("'{}' has an element type that cannot be run.", port.name));
+    bool unknown = false;
     for (int32_t e : port.dims) {
       if (e < 0 || static_cast<size_t>(e) >= exprs.size()) return damaged(format("The shape of '{}' is missing.", port.name));
       int64_t d = exprs[static_cast<size_t>(e)];
       dims.push_back(d);
-      if (d == om::kUnknown || bytes == om::kUnknown) {
-        bytes = om::kUnknown;
-        continue;
-      }
-      if (d < 0)
+      unknown |= d == om::kUnknown;
+      if (d < 0 && d != om::kUnknown)
         return error(code::kRunFailed, format("'{}' would have the shape {}: a size is negative.", port.name, shape_text(dims)),
                      "an input is smaller than what slides over it or is cut from it", "feed sizes that the model is made for");
-      if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxTensorBytes)
-        return error(code::kTooLarge, format("'{}' would be too large: {}{}.", port.name, name(static_cast<DType>(port.dtype)), shape_text(dims)),
-                     format("a tensor holds at most {}", bytes_text(static_cast<double>(kMaxTensorBytes))));
     }
+    if (unknown) return om::kUnknown;
+    const int64_t bytes = dense_bytes(element, dims);
+    if (bytes < 0)
+      return error(code::kTooLarge, format("'{}' would be too large: {}{}.", port.name, name(static_cast<DType>(port.dtype)), shape_text(dims)),
+                   format("a tensor holds at most {}", bytes_text(static_cast<double>(kMaxTensorBytes))));
     return bytes;
   };
   std::vector<int64_t> in_bytes, out_bytes;
@@ -411,7 +425,10 @@ Status Binding::bind_view(const om::ViewT& v, bool written, bool executor, const
       return error(code::kRunFailed, format("{}: a size is {}.", where, pool_[at + i]), "sizes that the data give do not fit together");
     empty |= pool_[at + i] == 0;
   }
-  if (v.strides.empty()) {
+  // Where there are no elements nothing is reached, and sizes beside the 0 may be such that their product is no number.
+  if (empty && outsized({pool_.data() + at, v.dims.size()})) {
+    pool_.resize(at + 2 * v.dims.size(), 0);
+  } else if (v.strides.empty()) {
     auto dense = dense_strides_checked(std::span(pool_).subspan(at, v.dims.size()));
     if (dense.size() != v.dims.size()) return damaged(where + ": an operand is too large.");
     pool_.insert(pool_.end(), dense.begin(), dense.end());

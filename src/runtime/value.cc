@@ -23,9 +23,9 @@ size_t size_class(size_t bytes) {
 }  // namespace
 
 int64_t Value::count() const {
-  int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  return n;
+  uint64_t n = 1;   // modulo 2^64, as View's
+  for (int64_t d : dims) n *= static_cast<uint64_t>(d);
+  return static_cast<int64_t>(n);
 }
 
 Value Value::tensor(DType t, std::span<const int64_t> dims, const void* data, std::shared_ptr<const void> keep) {
@@ -44,12 +44,10 @@ std::string shape_text(std::span<const int64_t> dims) {
 }
 
 Result<int64_t> checked_bytes(DType t, std::span<const int64_t> dims, const std::string& name) {
-  int64_t bytes = size_of(t);
-  for (int64_t d : dims) {
+  for (int64_t d : dims)
     if (d < 0) return error(code::kRunFailed, format("'{}' would have the shape {}: a size is negative.", name, shape_text(dims)));
-    if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > kMaxTensorBytes)
-      return error(code::kTooLarge, format("'{}' would be too large: {}.", name, shape_text(dims)));
-  }
+  const int64_t bytes = dense_bytes(size_of(t), dims);
+  if (bytes < 0) return error(code::kTooLarge, format("'{}' would be too large: {}.", name, shape_text(dims)));
   return bytes;
 }
 

@@ -1,7 +1,9 @@
 #include "tensor/dim.h"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -81,9 +83,16 @@ std::optional<Dim::Term> divide(const Dim::Term& t, const Dim::Term& divisor) {
 
 }  // namespace
 
+std::optional<int64_t> scaled_size(int64_t size, int64_t scale_bits) {
+  if (scale_bits < 0 || scale_bits > INT32_MAX) return std::nullopt;
+  const float v = std::floor(static_cast<float>(size) * std::bit_cast<float>(static_cast<int32_t>(scale_bits)));
+  if (!(std::abs(v) < 0x1p62f)) return std::nullopt;
+  return static_cast<int64_t>(v);
+}
+
 std::string_view name(DimCall c) {
   static constexpr std::string_view kNames[] = {"floordiv", "mod",   "max",    "min",     "broadcast",
-                                                "less",     "equal", "select", "overflow"};
+                                                "less",     "equal", "select", "overflow", "scaled"};
   return kNames[static_cast<size_t>(c)];
 }
 
@@ -196,6 +205,7 @@ int64_t Dim::lower_bound() const {
           case DimCall::broadcast: one = 0; break;
           case DimCall::less: case DimCall::equal: one = 0; break;
           case DimCall::select: one = std::min(arg(1), arg(2)); break;
+          case DimCall::scaled: one = scaled_size(arg(0), arg(1)).value_or(kLowest); break;
           case DimCall::overflow: one = kLowest; break;
         }
       // Of a product with a factor that may be negative nothing is known.
@@ -316,6 +326,10 @@ std::optional<Dim> simplify(DimCall c, const std::vector<Dim>& x) {
       if (x[0].known()) return x[0].value() ? x[1] : x[2];
       if (x[1] == x[2]) return x[1];
       return std::nullopt;
+    case DimCall::scaled: {
+      auto v = both() ? scaled_size(x[0].value(), x[1].value()) : std::nullopt;
+      return v ? std::optional(Dim(*v)) : std::nullopt;
+    }
     case DimCall::overflow: return std::nullopt;
   }
   return std::nullopt;
@@ -347,7 +361,10 @@ Dim broadcast(const Dim& a, const Dim& b) { return Dim::call(DimCall::broadcast,
 
 Dim product(const std::vector<Dim>& dims, size_t from, size_t to) {
   Dim p(1);
-  for (size_t i = from; i < std::min(to, dims.size()); ++i) p = p * dims[i];
+  for (size_t i = from; i < std::min(to, dims.size()); ++i) {
+    if (dims[i].is(0)) return Dim(0);   // whatever the others make
+    p = p * dims[i];
+  }
   return p;
 }
 
@@ -396,6 +413,12 @@ Result<int64_t> Dim::eval(const Lookup& lookup) const {
           case DimCall::less: v = x[0] < x[1]; break;
           case DimCall::equal: v = x[0] == x[1]; break;
           case DimCall::select: v = x[0] ? x[1] : x[2]; break;
+          case DimCall::scaled: {
+            auto size = scaled_size(x[0], x[1]);
+            if (!size) return bad("it overflows");
+            v = *size;
+            break;
+          }
           case DimCall::overflow: return bad("it overflows");
         }
       }
@@ -478,7 +501,7 @@ struct DimParser {
     if (start == i) return bad();
     std::string_view word = s.substr(start, i - start);
     if (!eat('(')) return Dim::symbol(word);
-    for (int c = 0; c <= static_cast<int>(DimCall::overflow); ++c) {
+    for (int c = 0; c <= static_cast<int>(DimCall::scaled); ++c) {
       if (name(static_cast<DimCall>(c)) != word) continue;
       std::vector<Dim> args;
       for (size_t k = 0; k < arity(static_cast<DimCall>(c)); ++k) {

@@ -18,8 +18,9 @@
 namespace ge {
 
 // The calls an atom can be. less/equal give 0 or 1. broadcast(a, b) is numpy's rule for one axis.
+// scaled(a, b) is floor(a * s) as f32 computes it, b being the bits of the f32 s, not below 0.
 // overflow stands for an expression whose constants left the 64-bit range: evaluating it is an error.
-enum class DimCall : uint8_t { floordiv, mod, max, min, broadcast, less, equal, select, overflow };
+enum class DimCall : uint8_t { floordiv, mod, max, min, broadcast, less, equal, select, overflow, scaled };
 std::string_view name(DimCall c);
 
 class Dim {
@@ -73,6 +74,9 @@ class Dim {
   int64_t value_ = 0;
   std::shared_ptr<const Expr> expr_;
 };
+
+// What DimCall::scaled gives; none where the bits are no such number or the size leaves 64 bits.
+std::optional<int64_t> scaled_size(int64_t size, int64_t scale_bits);
 
 Dim floordiv(const Dim& a, const Dim& b);
 Dim ceildiv(const Dim& a, const Dim& b);

@@ -75,6 +75,11 @@ DimRange range_of_call(const Dim::Atom& atom, const RangeLookup& ranges) {
       if (c.min == 0 && c.max == 0) return b;
       return {std::min(a.min, b.min), std::max(a.max, b.max)};
     }
+    case DimCall::scaled: {
+      auto a = arg(0), scale = arg(1);
+      auto bound = [&](int64_t size, int64_t open) { return size == kLow || size == kHigh ? open : scaled_size(size, scale.min).value_or(open); };
+      return {bound(a.min, kLow), bound(a.max, kHigh)};
+    }
     case DimCall::overflow: break;
   }
   return {kLow, kHigh};

@@ -77,6 +77,7 @@ TEST(Csv, NamesTheLineAndWhatIsWrong) {
            Case{kHead + "a,-1,3,1\n", "line 2", "before 0"},
            Case{kHead + "a,1,3,-1\n", "line 2", "negative"},
            Case{kHead + "a,1,3,1\nb,1,3,1\na,2,3,1\n", "line 4", "line 2"},
+           Case{kHead + "a,1,3,1\n\xff,1,3,1\n", "line 3", "UTF-8"},
            Case{kHead + "a,1,2,99999999999999999999\n", "line 2", "64 bits"},
            Case{kHead + "a,1,2,9223372036854775807\n", "line 2", "2^60"},
            Case{kHead + "a,1,2,1152921504606846976\nb,1,2,1\n", "line 3", "2^60"},

@@ -83,6 +83,7 @@ TEST(FlowOm, WhatNamesNothingIsRefused) {
   expect_refused([&](auto& m) { data_symbol(*m.programs[0]).element = -1; });
   expect_refused([&](auto& m) { m.programs[0]->outputs[0]->kind = static_cast<om::ValueKind>(9); });
   expect_refused([&](auto& m) { m.programs[0]->inputs[1]->unranked = true; });
+  expect_refused([&](auto& m) { m.programs[0]->inputs[1]->dtype = static_cast<uint8_t>(DType::none); });
   expect_refused([&](auto& m) { m.programs[0]->buffers[0]->kind = static_cast<om::BufferKind>(77); });
   expect_refused([&](auto& m) { m.programs[0]->buffers[0]->value = static_cast<om::ValueKind>(77); });
   expect_refused([&](auto& m) { m.programs[0]->buffers[0]->bytes = static_cast<int>(m.programs[0]->exprs.size()); });

@@ -66,6 +66,10 @@ def test_strings():
     agree(lambda _, s: s.run(None, {"x": WORDS.astype(str)}), TEXT)
     agree(lambda _, s: s.run(None, {"x": WORDS.tolist()}), TEXT)
     agree(lambda _, s: s.run(["e"], {"x": np.empty((0, 2), object)}), TEXT)
+    for told in ([["a", 1], [None, b"c"]], [[2.5, "a\0"], [True, ("b",)]]):
+        x = np.empty((2, 2), object)
+        x[0, 0], x[0, 1], x[1, 0], x[1, 1] = *told[0], *told[1]
+        agree(lambda _, s, x=x: s.run(None, {"x": x}), TEXT)
     for wrong in (np.ones((2, 2), F), np.array([["a"] * 3])):
         got, want = both(lambda _, s, wrong=wrong: s.run(None, {"x": wrong}), TEXT)
         assert got[0] == want[0] == "InvalidArgument"

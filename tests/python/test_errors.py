@@ -347,3 +347,80 @@ def test_sizes_that_do_not_go_together(tmp_path):
     with pytest.raises(ge.Error) as e:
         model.run([np.ones((1, 2, 5), np.float32)])
     assert "damaged" not in str(e.value)
+
+
+HUGE = 1 << 40
+
+
+def beside_nothing(shape, perm):
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Softmax", ["a"], ["b"]), helper.make_node("Transpose", ["b"], ["c"], perm=perm),
+             helper.make_node("Concat", ["c", "c"], ["y"], axis=0), helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0)]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "yc"])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("shape", [(0, HUGE, HUGE), (HUGE, 0, HUGE), (HUGE, HUGE, 0)], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("options", [{}, {"disable_fusion": "all"}, {"disable_reuse_memory": 1}, {"reference": 1}], ids=["fused", "plain", "apart", "reference"])
+def test_no_elements_beside_huge_sizes(shape, options, tmp_path):
+    """The other sizes of an empty tensor cost nothing and overflow nothing."""
+    from test_cli import run
+    ge.compile(beside_nothing(list(shape), [2, 0, 1]), **options).save(str(tmp_path / "m.om"))
+    done = run("ge", "run", str(tmp_path / "m.om"))
+    assert done.returncode == 0, done.stderr
+    turned = [shape[2], shape[0], shape[1]]
+    assert f"c f32[{','.join(map(str, turned))}]" in done.stdout
+    assert f"y f32[{','.join(map(str, [2 * turned[0], *turned[1:]]))}]" in done.stdout
+
+
+@pytest.mark.parametrize("shape", [(0, 1 << 29, 1 << 29), (1 << 29, 0, 1 << 29), (1 << 29, 1 << 29, 0)], ids=["first", "middle", "last"])
+def test_no_elements_beside_huge_open_sizes(shape):
+    """NumPy counts the other sizes too, up to 2^63 bytes."""
+    model = ge.compile(beside_nothing(["a", "b", "c"], [1, 2, 0]))
+    x = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), shape, (0, 0, 0))
+    y, c = model.run([x])
+    assert c.shape == (shape[1], shape[2], shape[0]) and y.shape == (2 * shape[1], shape[2], shape[0])
+    assert model.run([np.ones((2, 3, 4), np.float32)])[0].shape == (6, 4, 2)
+
+
+@pytest.mark.parametrize("op,opset,sizes,attributes", [
+    ("BatchNormalization", 15, [5, 5, 5, 5], {}), ("BatchNormalization", 15, [4, 4, 1, 4], {}), ("InstanceNormalization", 17, [4, 5], {}),
+    ("GroupNormalization", 21, [5, 4], {"num_groups": 2}), ("GroupNormalization", 18, [4, 4], {"num_groups": 2}),
+], ids=["batch", "mean", "instance", "group", "each_group"])
+@pytest.mark.parametrize("channels", [4, "c"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_number_for_each_channel(op, opset, sizes, attributes, channels, constant):
+    """Other numbers of them are refused, by the same words whoever computes it; those that are open when their sizes come."""
+    given = [numpy_helper.from_array(np.ones(n, np.float32), f"p{i}") for i, n in enumerate(sizes)]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, channels, 3, 3])]
+    if not constant:
+        inputs += [helper.make_tensor_value_info(f"p{i}", TensorProto.FLOAT, [n]) for i, n in enumerate(sizes)]
+    graph = helper.make_graph([helper.make_node(op, ["x"] + [f"p{i}" for i in range(len(sizes))], ["y"], name="norm", **attributes)], "g", inputs,
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], given if constant else [])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+    def attempt():
+        feeds = {"x": np.ones((2, 4, 3, 3), np.float32), **({} if constant else {f"p{i}": np.ones(n, np.float32) for i, n in enumerate(sizes)})}
+        ge.compile(model).run(feeds)
+    e = error_of(attempt)
+    assert e.code in ("E14001", "E40001") and "norm" in str(e) and "damaged" not in str(e), str(e)
+
+
+def test_words_that_are_no_utf8():
+    node = helper.make_node("BitShift", ["x", "x"], ["y"], direction=b"\xff\xfe")
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.UINT8, [2])], [helper.make_tensor_value_info("y", TensorProto.UINT8, [2])])
+    e = error_of(ge.compile, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    assert e.code == "E14001" and "direction is '\ufffd\ufffd'" in str(e)
+
+
+@pytest.mark.parametrize("constant", range(1, 5))
+def test_one_parameter_of_a_batch_normalization_is_constant(constant):
+    names = ["x", "scale", "bias", "mean", "variance"]
+    numbers = {n: np.arange(1, 4, dtype=np.float32) for n in names[1:]}
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3, 4] if n == "x" else [3]) for n in names if n != names[constant]]
+    graph = helper.make_graph([helper.make_node("BatchNormalization", names, ["y"])], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(numbers[names[constant]], names[constant])])
+    model = ge.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8))
+    x, p = np.ones((2, 3, 4), np.float32), np.arange(1, 4, dtype=np.float32).reshape(1, 3, 1)
+    y = model.run({"x": x, **{n: v for n, v in numbers.items() if n != names[constant]}})[0]
+    np.testing.assert_allclose(y, (x - p) / np.sqrt(p + np.float32(1e-5)) * p + p, rtol=1e-5)

@@ -962,3 +962,76 @@ def test_resize_by_what_data_say(mode):
           *[{"x": f32(1, 2, 5, 4), "s": np.array([1, 1, a, b], np.float32)} for a, b in ((2, 2), (0.6, 1.5), (1, 3.3))])
     check(f"g (float[1, 2, h, w] x, int64[4] s) => (float[a, b, c, d] y) {{ y = Resize <mode = \"{mode}\"> (x, , , s) }}",
           *[{"x": f32(1, 2, 5, 4), "s": i64(1, 2, a, b)} for a, b in ((10, 8), (3, 6))])
+
+
+# ---- Sizes across borders
+
+def test_a_capture_of_which_only_the_size_is_asked():
+    text = """g (float[n, 3] x, float[m, 3] y) => (float[m, 3] z) {
+        trips = Constant <value_int = 10> ()
+        z = Loop (trips, , y) <body = b (int64 i, bool c, float[m, 3] s) => (bool more, float[m, 3] t) {
+            soft = Softmax(x)  shape = Shape(soft)  zero = Constant <value_int = 0> ()  one = Constant <value_int = 1> ()
+            rows = Gather(shape, zero)  next = Add(i, one)  more = Less(next, rows)
+            step = Constant <value_float = 1.0> ()  t = Add(s, step)
+        }>
+    }"""
+    feeds = [{"x": f32(n, 3), "y": f32(m, 3)} for n in (0, 1, 4, 12) for m in (1, 3)]
+    check(text, *feeds, want=[[f["y"] + np.float32(min(10, max(1, len(f["x"]))))] for f in feeds])
+
+
+def test_a_size_keeps_its_name_when_other_inputs_go():
+    """What is carried as it is becomes a capture, and the capture of the same size is not read any more."""
+    text = """g (float[n, 3] x, float[m, 3] y) => (float[o, 3] u, float[t, n, 3] z) {
+        five = Constant <value_int = 5> ()  from = Constant <value_ints = [1]> ()  to = Constant <value_ints = [-1]> ()  axis = Constant <value_ints = [0]> ()
+        part = Slice(y, from, to, axis)
+        u, z = Loop (five, , part) <body = b (int64 i, bool c, float[q, 3] a) => (bool more, float[q, 3] b, float[n, 3] s) {
+            two = Constant <value_float = 2.0> ()  twice = Mul(part, two)  inner = Shape(twice)  shape = Shape(a)
+            three = Constant <value_int = 3> ()  rest = Mod(shape, three)  greater = Greater(inner, rest)
+            zero = Constant <value_int = 0> ()  more = Gather(greater, zero)  b = Identity(a)  s = Identity(x)
+        }>
+    }"""
+    feeds = [{"x": f32(2, 3), "y": f32(m, 3)} for m in (1, 2, 4, 5, 7)]
+    check(text, *feeds, want=[[f["y"][1:-1], np.stack([f["x"]] * (5 if len(f["y"]) >= 5 else 1))] for f in feeds])
+
+
+def test_a_size_keeps_the_name_that_inputs_which_stay_have():
+    """Of two values that begin alike, one changes its size in the body; what both began with is captured and not read."""
+    text = """g (float[n, 3] x, float[m, 3] y) => (float[o, 3] u, float[p, 3] v) {
+        three = Constant <value_int = 3> ()  from = Constant <value_ints = [1]> ()  to = Constant <value_ints = [3]> ()  axis = Constant <value_ints = [0]> ()
+        part = Slice(y, from, to, axis)
+        u, v = Loop (three, , part, part) <body = b (int64 i, bool c, float[q, 3] a, float[r, 3] d) => (bool more, float[q, 3] b, float[r, 3] e) {
+            both = Concat <axis = 0> (part, x)  shape = Shape(both)  zero = Constant <value_int = 0> ()  two = Constant <value_int = 2> ()
+            rows = Gather(shape, zero)  more = Greater(rows, two)  b = Identity(x)  e = Neg(d)
+        }>
+    }"""
+    feeds = [{"x": f32(n, 3), "y": f32(m, 3)} for n in (0, 1, 4) for m in (1, 2, 5)]
+    check(text, *feeds)
+
+
+def test_nothing_of_what_a_loop_makes():
+    """The size of the part is known, that of the whole is not: data decide it."""
+    text = """g (float[n, 3] x, float[m, 3] y, bool go) => (float[o, 3] z) {
+        three = Constant <value_int = 3> ()
+        u = Loop (three, go, y) <body = b (int64 i, bool c, float[q, 3] a) => (bool more, float[q, 3] b) { more = Identity(c)  b = Identity(x) }>
+        zero = Constant <value_ints = [0]> ()
+        z = Slice(u, zero, zero, zero)
+    }"""
+    check(text, *[{"x": f32(n, 3), "y": f32(4, 3), "go": np.array(go)} for n in (0, 2) for go in (False, True)], want=[[f32(0, 3)]] * 4)
+
+
+@pytest.mark.parametrize("trips", ["trips = Constant <value_int = 3> ()", "sx = Shape <start = 0, end = 1> (x)  trips = Squeeze(sx)"], ids=["number", "size"])
+@pytest.mark.parametrize("more", ["more = Identity(c)", "no = Not(c)  more = Not(no)"], ids=["handed_on", "denied_twice"])
+def test_a_size_that_is_known_once_a_condition_is(trips, more):
+    """How often the first Loop runs is told after the second has written down the shape that it gives."""
+    text = """g (float[n, 3] x, int64 k) => (float[z, 3] r) {
+        TRIPS
+        u, st = Loop (trips, , x) <body = f (int64 i, bool c, float[n, 3] a) => (bool more, float[n, 3] b, float[3] s) {
+            MORE  b = Neg(a)  axis = Constant <value_ints = [0]> ()  s = ReduceSum <keepdims = 0> (x, axis)
+        }>
+        zero = Constant <value_ints = [0]> ()  one = Constant <value_ints = [1]> ()  five = Constant <value_ints = [5]> ()
+        r = Loop (k, , x) <body = b (int64 j, bool d, float[q, 3] e) => (bool on, float[q, 3] v) {
+            both = Concat <axis = 0> (e, st)  shape = Shape(both)  rows = Slice(shape, zero, one, zero)
+            same = Equal(rows, five)  on = Not(same)  v = Concat <axis = 0> (e, x)
+        }>
+    }""".replace("TRIPS", trips).replace("MORE", more)
+    check(text, *[{"x": f32(n, 3), "k": np.array(k)} for n in (1, 2, 5) for k in (0, 1, 4)])

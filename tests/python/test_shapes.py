@@ -278,3 +278,34 @@ def test_a_sum_of_levels_is_broadcast_at_tiny_sizes():
     with pytest.raises(ge.Error) as e:
         model.run([np.zeros((1, 3, 10, 8), np.float32), s])
     assert e.value.code == "E40001" and "h=10" in str(e.value)
+
+
+@pytest.mark.parametrize("scale", [0.7, 1 / 3, 1.1, 0.5, 1.5, 2.0, 2.5, 3.3, 1 / 640, 16.5])
+def test_an_open_size_is_scaled_as_a_fixed_one(scale):
+    """floor(size * scale) is a product of f32: 10 * 0.7 is 7, though the f32 0.7 lies below it."""
+    def resized(size):
+        graph = helper.make_graph([helper.make_node("Resize", ["x", "", "s"], ["y"], mode="nearest")], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, size])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(np.array([1, scale], np.float32), "s")])
+        return ge.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    model = resized("n")
+    for n in [*range(1, 120), 640, 1000, 1920, 65535]:
+        x = np.arange(n, dtype=np.float32).reshape(1, n)
+        y = model.run([x])[0]
+        assert y.shape[1] == int(np.floor(np.float32(n) * np.float32(scale))), n
+        if n % 10 == 0:
+            np.testing.assert_array_equal(y, resized(n).run([x])[0])
+
+
+def test_strips_beside_wholes_in_f16():
+    """What is widened stands twice where sizes are open: nodes have names of their own all the same."""
+    rng = np.random.default_rng(3)
+    weights = [numpy_helper.from_array((rng.standard_normal(s) / 9).astype(np.float16), n) for n, s in (("a", (8, 8, 3, 3)), ("b", (8, 8, 3, 3)))]
+    nodes = [helper.make_node("Conv", ["x", "a"], ["c"], pads=[1] * 4), helper.make_node("Relu", ["c"], ["r"]), helper.make_node("Conv", ["r", "b"], ["y"], pads=[1] * 4)]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT16, ["n", 8, "h", "w"])],
+                              [helper.make_tensor_value_info(n, TensorProto.FLOAT16, None) for n in "yr"], weights)
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model, plain = ge.compile(m, verify_ir=1), ge.compile(m, disable_fusion="all")
+    for shape in ((1, 8, 5, 7), (2, 8, 300, 301), (0, 8, 4, 4), (1, 8, 1, 1)):
+        x = rng.standard_normal(shape).astype(np.float16)
+        for got, want in zip(model.run([x]), plain.run([x])):
+            np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), atol=2e-2)

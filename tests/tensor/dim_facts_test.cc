@@ -57,6 +57,20 @@ TEST(DimFacts, QuotientsAreWhatTheyWere) {
   }
 }
 
+// 10 * 0.7 is 7 in f32, though the f32 0.7 lies below it.
+TEST(DimFacts, ScaledSizesAreProductsOfFloats) {
+  constexpr int64_t kBits = 0x3f333333;   // 0.7
+  const Dim d = Dim::call(DimCall::scaled, {Dim::symbol("n"), Dim(kBits)});
+  auto at = [&](int64_t n) { return d.eval([&](std::string_view) { return n; }); };
+  EXPECT_EQ(*at(10), 7);
+  EXPECT_EQ(*at(11), 7);
+  EXPECT_EQ(*at(0), 0);
+  EXPECT_TRUE(Dim::call(DimCall::scaled, {Dim(10), Dim(kBits)}).is(7));
+  EXPECT_TRUE(*Dim::parse(d.text()) == d);
+  EXPECT_EQ(scaled_size(1, -1), std::nullopt);
+  EXPECT_EQ(scaled_size(INT64_MAX, 0x7f000000), std::nullopt);
+}
+
 TEST(DimFacts, AStrideBesideAnUpsampledMap) {
   DimFacts facts;
   EXPECT_TRUE(facts.add(dim("2*floordiv(h - 1, 32) + 2"), dim("floordiv(h - 1, 16) + 1"), ""));

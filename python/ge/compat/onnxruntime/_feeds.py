@@ -64,7 +64,19 @@ def _array(arg, value):
     given = name_of(value.dtype)
     if given != wanted:
         raise failure(InvalidArgument, f"Unexpected input data type. Actual: ({given}) , expected: ({wanted}) for input: {arg.name}")
-    return value.astype(object) if value.dtype.kind in "US" else value
+    return _texts(value)
+
+
+def _texts(array):
+    """Strings as objects; what else stands among objects is told as text."""
+    if array.dtype.kind in "US":
+        return array.astype(object)
+    if array.dtype.kind != "O" or all(isinstance(v, str) for v in array.flat):
+        return array
+    told = np.empty(array.shape, object)
+    for i, v in enumerate(array.flat):
+        told.flat[i] = str(v)
+    return told
 
 
 def _sequence(arg, element, value):
@@ -76,7 +88,7 @@ def _sequence(arg, element, value):
     for a in arrays:
         if name_of(a.dtype) != element:
             raise failure(InvalidArgument, f"Unexpected input data type. Actual: (seq({name_of(a.dtype)})) , expected: ({arg.type}) for input: {arg.name}")
-    return [a.astype(object) if a.dtype.kind in "US" else a for a in arrays]
+    return [_texts(a) for a in arrays]
 
 
 def _from_list(arg, wanted, value):
