@@ -99,6 +99,7 @@ Result<bool> narrow_caches(ir::Graph& g, PassContext& c); // states are appended
 Result<bool> updates(ir::Graph& g, PassContext& c);       // rows put back into what a Loop carries
 Result<bool> winograd(ir::Graph& g, PassContext& c);      // convolutions by minimal filtering
 Result<bool> precision(ir::Graph& g, PassContext& c);     // operands of products in bf16
+Result<bool> planar_parts(ir::Graph& g, PassContext& c);  // of a Concat along what is innermost in memory
 Result<bool> layout(ir::Graph& g, PassContext& c);        // physical order of axes
 Result<bool> fuse(ir::Graph& g, PassContext& c);          // the rules of fusions/
 Result<bool> vector_regions(ir::Graph& g, PassContext& c);

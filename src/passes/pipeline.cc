@@ -39,6 +39,7 @@ std::vector<Pass> pipeline() {
       {"layout", "physical order of axes", layout},
       {"vector_regions", "elementwise and row nodes become vector programs", vector_regions},
       {"precision", "operands of products in bf16, where that is allowed and faster", precision},
+      {"planar_parts", "many parts of a Concat that are one element wide lie as planes before they are put between one another", planar_parts},
       {"strips", "convolutions, pools and what is between them on large maps run a strip of rows at a time", strips},
       {"dce_last", "what the rewrites left over", dce},
       {"order", "nodes in an order that keeps the peak of memory low", order},
