@@ -80,7 +80,8 @@ def _name_outputs(program):
     if spec is None or spec.num_leaves != len(graph.outputs):
         return
     tree = _pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-    paths = [[getattr(k, "key", getattr(k, "name", getattr(k, "idx", None))) for k in path] for path, _ in _pytree.tree_flatten_with_path(tree)[0]]
+    paths = [[getattr(k, "key", getattr(k, "name", getattr(k, "idx", None))) for k in path]
+             for path, _ in _pytree.tree_flatten_with_path(tree)[0]]
     names = [".".join(map(str, path)) for path in paths]
     taken = {v.name for v in graph.inputs} | set(graph.initializers) | {v.name for node in graph for v in node.outputs}
     values = list(graph.outputs)

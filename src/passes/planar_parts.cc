@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/op.h"
+#include "ops/shape_util.h"
 #include "passes/pass.h"
 
 namespace ge::passes {
@@ -15,19 +16,23 @@ using ir::ValueId;
 constexpr size_t kLeastParts = 4;             // fewer waste less than the copy takes
 constexpr double kLeastBytes = 256 << 10;     // what a cache near the core holds is not read from afar each time
 
-// The axis that is innermost in memory.
-int innermost(const ir::Value& v) { return v.layout.empty() ? v.type.rank() - 1 : v.layout.back(); }
+// Outermost first.
+std::vector<int> order_in_memory(const ir::Value& v) {
+  std::vector<int> order = v.layout;
+  for (int k = 0; order.size() < v.type.dims.size(); ++k) order.push_back(k);
+  return order;
+}
 
 bool interleaves(const ir::Graph& g, const ir::Node& n) {
   if (n.op != "Concat" || n.inputs.size() < kLeastParts || ir::has_attr(n, "copied") || ir::has_attr(n, "strip")) return false;
   auto& out = g.value(n.outputs[0]);
   if (!out.type.ranked || out.type.rank() < 2 || out.content || size_of(out.type.dtype) != 4) return false;
-  const int rank = out.type.rank(), axis = static_cast<int>(ir::attr_int(n, "axis", 0)), a = axis < 0 ? axis + rank : axis;
-  if (innermost(out) != a) return false;
+  const int axis = ops::wrap_axis(ir::attr_int(n, "axis", 0), out.type.rank());
+  if (order_in_memory(out).back() != axis) return false;
   double bytes = 4;
   for (auto& d : out.type.dims) bytes *= d.known() ? static_cast<double>(d.value()) : 1;
   return bytes >= kLeastBytes && std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
-    return v && g.value(v).type.ranked && g.value(v).type.dims[static_cast<size_t>(a)].is(1) && g.value(v).producer;
+    return v && g.value(v).type.ranked && g.value(v).type.dims[static_cast<size_t>(axis)].is(1) && g.value(v).producer;
   });
 }
 
@@ -36,8 +41,7 @@ void separate(ir::Graph& g, NodeId id) {
   const ValueId out = n.outputs[0];
   const ir::Type type = g.value(out).type;
   const int64_t axis = ir::attr_int(n, "axis", 0);
-  std::vector<int> planes = g.value(out).layout;
-  for (int k = 0; planes.size() < type.dims.size(); ++k) planes.push_back(k);
+  std::vector<int> planes = order_in_memory(g.value(out));
   std::rotate(planes.begin(), planes.end() - 1, planes.end());
   const ValueId apart = g.add_value(g.value(out).name + ".planes", type);
   g.value(apart).layout = std::move(planes);

@@ -516,7 +516,7 @@ bool cut(ir::Graph& g, const std::vector<Group>& ways, const std::vector<std::ve
   // Where rows begin and end follows from open sizes by quotients alone, not by products that f32 rounds.
   for (NodeId id : group.nodes)
     for (ValueId v : g.node(id).outputs)
-      if (v && text(g.value(v).type.dims).find(name(DimCall::scaled)) != std::string::npos) return false;
+      if (v && text(g.value(v).type.dims).find(format("{}(", name(DimCall::scaled))) != std::string::npos) return false;
   std::vector<Cut> cuts;
   std::vector<Dim> conditions;
   for (size_t i = 0; i < ways.size(); ++i) {

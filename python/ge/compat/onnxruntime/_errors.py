@@ -75,7 +75,8 @@ _LOADING = (
     ("E13005", "Tensor ", Fail), ("E13005", "external data", Fail), ("E13005", "", InvalidProtobuf),
     ("E14001", "is missing", InvalidGraph), ("E14001", "is not a type of", InvalidGraph), ("E14001", " takes ", InvalidGraph),
     ("E16001", "which nothing defines", InvalidArgument),
-    ("E19010", r"not supported: com\.microsoft\..*operator is not known", Fail), ("E19010", "operator is not known", InvalidGraph), ("E19010", "The model uses opset", Fail), ("E19010", "imports no version", Fail),
+    ("E19010", r"not supported: com\.microsoft\..*operator is not known", Fail), ("E19010", "operator is not known", InvalidGraph),
+    ("E19010", "The model uses opset", Fail), ("E19010", "imports no version", Fail),
     ("E19010", "", NotImplemented), ("E40003", "", RuntimeException))
 _RUNNING = {"E40002": InvalidArgument, "E40003": RuntimeException}
 
